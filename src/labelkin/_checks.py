@@ -1,0 +1,57 @@
+"""The errors a user meets: one sentence that says what, what was expected, what came, and what to do."""
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from math import isfinite
+
+
+class InputError(ValueError):
+    """What the user gave cannot be used; the message says why and what to do instead."""
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """`" Did you mean 'cat', 'cart'?"`, or an empty string where nothing is near."""
+    matches = get_close_matches(name, list(known), n=3, cutoff=0.6)
+    return f" Did you mean {', '.join(repr(m) for m in matches)}?" if matches else ""
+
+
+def listed(names: Sequence[object], limit: int = 5) -> str:
+    """The first few names, and how many more there are."""
+    shown = ", ".join(repr(n) for n in names[:limit])
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+
+
+def check_choice(argument: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        options = ", ".join(repr(c) for c in choices)
+        raise InputError(f"{argument}: expected one of {options}, got {value!r}.{near(str(value), choices)}")
+
+
+def check_number(
+    argument: str, value: float, *, low: float | None = None, high: float | None = None, open_low: bool = False
+) -> None:
+    """Refuse what is not a finite number in [low, high], or in (low, high] with `open_low`."""
+    bounds = f"{'(' if open_low else '['}{'-inf' if low is None else low}, {'inf' if high is None else high}]"
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
+        raise InputError(f"{argument}: expected a number in {bounds}, got {value!r}.")
+    too_low = low is not None and (value <= low if open_low else value < low)
+    if too_low or (high is not None and value > high):
+        raise InputError(f"{argument}: expected a number in {bounds}, got {value!r}.")
+
+
+def check_count(argument: str, value: int, *, least: int = 1) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(f"{argument}: expected a whole number of at least {least}, got {value!r}.")
+
+
+def check_names(argument: str, names: Sequence[str], *, least: int = 1) -> None:
+    """Names are strings, not empty, each once."""
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise InputError(f"{argument}: expected non-empty strings, got {name!r}.")
+    if len(names) < least:
+        raise InputError(f"{argument}: expected at least {least} names, got {len(names)}.")
+    if len(set(names)) < len(names):
+        seen: set[str] = set()
+        twice = next(n for n in names if n in seen or seen.add(n))  # type: ignore[func-returns-value]
+        raise InputError(f"{argument}: {twice!r} is there twice; every name must be its own.")
