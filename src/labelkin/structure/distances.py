@@ -1,0 +1,65 @@
+"""How far apart classes are: of given pairs by their paths, of all pairs without looking at each pair's path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from labelkin.structure.taxonomy import Taxonomy
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+DistanceKind = Literal["semantic", "edges", "height"]
+DISTANCES: tuple[DistanceKind, ...] = ("semantic", "edges", "height")
+
+
+def shared_depth(paths: Ints, left: Ints, right: Ints) -> Ints:
+    """The depth of the deepest common ancestor, column by column so that nothing is larger than the answer."""
+    shared = np.full(np.broadcast_shapes(left.shape, right.shape), -1, dtype=np.int64)
+    for column in paths.T:
+        above = column[left]
+        shared += (above == column[right]) & (above >= 0)
+    return shared
+
+
+def pair_distances(tree: Taxonomy, kind: DistanceKind, left: Ints, right: Ints) -> Floats:
+    shared = shared_depth(tree.paths, left, right)
+    if kind == "height":
+        return tree.height[tree.paths[np.broadcast_to(left, shared.shape), shared]].astype(np.float64)
+    return _from_depths(kind, tree.depth[left], tree.depth[right], shared.astype(np.float64))
+
+
+def all_distances(tree: Taxonomy, kind: DistanceKind) -> Floats:
+    """K x K, in time that does not grow with the depth of the tree.
+
+    Walking the leaves from left to right, the ancestor that two of them share is the highest of those that the steps
+    between them share: a running minimum of depths, or maximum of heights, fills a row.
+    """
+    walk = np.lexsort(tree.paths[tree.leaves].T[::-1])
+    steps = tree.leaves[walk]
+    met = tree.lca(steps[:-1], steps[1:])
+    if kind == "height":
+        return _between(tree.height[met], np.maximum, walk)
+    depth = tree.depth[tree.leaves]
+    distances = _from_depths(kind, depth[:, None], depth[None, :], _between(tree.depth[met], np.minimum, walk))
+    np.fill_diagonal(distances, 0.0)
+    return distances
+
+
+def _from_depths(kind: DistanceKind, left: Ints, right: Ints, shared: Floats) -> Floats:
+    if kind == "edges":
+        return left + right - 2.0 * shared
+    return np.maximum(left, right) - shared
+
+
+def _between(values: Ints, merge: np.ufunc, walk: Ints) -> Floats:
+    """What `merge` makes of the steps between two leaves of the walk, at their places in class order; diagonal 0."""
+    table = np.zeros((len(walk), len(walk)))
+    for start, leaf in enumerate(walk[:-1]):
+        row = merge.accumulate(values[start:])
+        table[leaf, walk[start + 1 :]] = row
+        table[walk[start + 1 :], leaf] = row
+    return table
