@@ -1,0 +1,92 @@
+"""Kin as the data show it: how the class means lie after linear discriminant analysis."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from labelkin._checks import InputError, check_choice, check_count, listed
+from labelkin._extras import require
+from labelkin.relations.matrices import cosines, count_classes, kin_rows, read_numbers
+
+AT_THE_CENTRE = 1e-9  # what rounding leaves of a mean that is zero
+
+
+def lda(
+    inputs: Any,
+    targets: Any,
+    *,
+    classes: int | Sequence[str] | None = None,
+    components: int | None = None,
+    similarity: Literal["logistic"] | Callable[[Tensor], Tensor] = "logistic",
+) -> Tensor:
+    """`s(d)` for every other class with `d = 1 - cos` of the class means on the discriminant axes (004 Eq. 12).
+
+    `inputs` (samples, ...) are flattened and centred, then projected on the first `components` axes (all unless given:
+    K - 1, or the number of features). The paper does not speak of centring; without it, the cosines measure the mean
+    image. `targets` are class positions; `classes` (number or names) says how many there are. `similarity` is
+    `"logistic"`, `s = 1 / (1 + e^d)`, or a function of a tensor of distances that falls over [0, 2], not below 0.
+
+    Returns (K, K) float64, entries in [0, 1], zero diagonal. Dividing rows by their sums breaks the symmetry that the
+    paper claims. The logistic `s` spans only .12 to .5, so that the relation is never far from uniform: compare it with
+    plain label smoothing. No class is isolated under it (under another `similarity`, one with nothing above 0 is). A
+    class whose mean is the mean of the data has no direction and counts as `d = 1` from all others.
+    """
+    features, labels, count = _checked_samples(inputs, targets, classes)
+    most = min(count - 1, features.shape[1])
+    if components is not None:
+        check_count("components", components)
+        if components > most:
+            raise InputError(f"components: expected at most {most} (classes - 1, or the features), got {components}.")
+    measure = _checked_similarity(similarity)
+    sklearn = require("sklearn.discriminant_analysis", extra="sklearn", use="relations.lda")
+    analysis = sklearn.LinearDiscriminantAnalysis(n_components=components or most)
+    analysis.fit(features.numpy(), labels.numpy())
+    projected = torch.as_tensor(analysis.transform(features.numpy()))  # which subtracts the mean of the data first
+    means = torch.stack([projected[labels == k].mean(0) for k in range(count)])
+    longest = means.norm(dim=-1).max().item()  # in standard deviations within classes
+    if longest <= AT_THE_CENTRE:
+        raise InputError("inputs: the means of the classes coincide, so that no axis tells them apart.")
+    return kin_rows(measure(1 - cosines(means, zero_below=AT_THE_CENTRE * longest)))
+
+
+def _checked_samples(inputs: Any, targets: Any, classes: int | Sequence[str] | None) -> tuple[Tensor, Tensor, int]:
+    features, labels = read_numbers("inputs", inputs).cpu(), read_numbers("targets", targets).cpu()
+    if labels.ndim != 1 or labels.is_floating_point() or features.ndim < 2 or len(features) != len(labels):
+        raise InputError(
+            "inputs, targets: expected (samples, ...) numbers and a class position for each sample, "
+            f"got shapes {tuple(features.shape)} and {tuple(labels.shape)} of {labels.dtype}."
+        )
+    if not len(labels):
+        raise InputError("inputs: expected samples of every class, got none.")
+    count = count_classes(int(labels.max()) + 1 if classes is None else classes)
+    if labels.min() < 0 or labels.max() >= count:
+        raise InputError(
+            f"targets: expected class positions from 0 to {count - 1}, got {labels.min()} to {labels.max()}."
+        )
+    missing = (labels.long().bincount(minlength=count) == 0).nonzero().flatten().tolist()
+    if missing:
+        raise InputError(f"targets: no sample of class {listed(missing)}; every class needs at least one.")
+    features, labels = features.flatten(1).double(), labels.long()
+    firsts = torch.stack([features[labels == k][0] for k in range(count)])
+    if torch.equal(features, firsts[labels]):
+        raise InputError(
+            "inputs: expected samples that vary within their class, got the same sample for all of a class."
+        )
+    return features, labels, count
+
+
+def _checked_similarity(similarity: str | Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    if isinstance(similarity, str):
+        check_choice("similarity", similarity, ("logistic",))
+        return lambda distance: torch.sigmoid(-distance)
+    distances = torch.linspace(0, 2, 201, dtype=torch.float64)
+    values = similarity(distances)
+    falls = isinstance(values, Tensor) and values.shape == distances.shape and bool((values.diff() <= 0).all())
+    if not falls or not values[0] > values[-1] or values[-1] < 0:
+        raise InputError(
+            "similarity: expected a function that maps a tensor of distances to similarities which fall over [0, 2] "
+            "and are not negative."
+        )
+    return similarity

@@ -1,0 +1,114 @@
+"""What every relation starts from and ends in: class counts, arrays read and checked, rows normalised."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from labelkin._checks import InputError, check_count, check_names, listed
+
+ROUNDING = 1e-12  # a similarity this small is a zero that was computed
+ROW_SUM_SLACK = 1e-6
+
+
+def count_classes(classes: int | Sequence[str]) -> int:
+    """How many classes there are: `classes` is their number or their names; a relation needs two."""
+    if isinstance(classes, int):
+        check_count("classes", classes, least=2)
+        return classes
+    check_names("classes", classes, least=2)
+    return len(classes)
+
+
+def read_numbers(argument: str, values: Any) -> Tensor:
+    """A new tensor of real, finite numbers, of the type they came in; anything else is refused by position."""
+    tensor = values.detach().clone() if isinstance(values, Tensor) else _from_array(argument, values)
+    if tensor.is_complex():
+        raise InputError(f"{argument}: expected real numbers, got {tensor.dtype}.")
+    wrong = ~torch.isfinite(tensor)
+    if wrong.any():
+        place = tuple(wrong.nonzero()[0].tolist())
+        raise InputError(f"{argument}: expected finite numbers, got {tensor[place].item()} at {list(place)}.")
+    return tensor
+
+
+def read_square(argument: str, values: Any, classes: int | None = None) -> Tensor:
+    """A finite (K, K) matrix, with `classes` rows where a number is given."""
+    matrix = read_numbers(argument, values)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise InputError(
+            f"{argument}: expected a square matrix, one row and one column a class, got shape {tuple(matrix.shape)}."
+        )
+    if classes is not None and len(matrix) != classes:
+        raise InputError(
+            f"{argument}: expected {classes} x {classes} for {classes} classes, got {len(matrix)} x {len(matrix)}."
+        )
+    if len(matrix) < 2:
+        raise InputError(f"{argument}: expected at least two classes, got {len(matrix)}.")
+    return matrix
+
+
+def check_not_negative(argument: str, values: Tensor) -> None:
+    negative = values < 0
+    if negative.any():
+        place = tuple(negative.nonzero()[0].tolist())
+        raise InputError(
+            f"{argument}: expected numbers that are not negative, got {values[place].item()} at {list(place)}."
+        )
+
+
+def check_row_sums(argument: str, matrix: Tensor, *, zero_rows: bool) -> None:
+    """Every row is a distribution over the classes, or all zero where `zero_rows` allows it."""
+    sums = matrix.sum(-1, dtype=torch.float64)
+    fine = (sums - 1).abs() <= ROW_SUM_SLACK
+    if zero_rows:
+        fine |= sums == 0
+    if not fine.all():
+        rows = (~fine).nonzero().flatten().tolist()
+        expected = "rows that sum to 1 or are zero" if zero_rows else "rows that sum to 1"
+        raise InputError(
+            f"{argument}: expected {expected}, got the sum {sums[rows[0]].item():.6g} in row {listed(rows)}; "
+            "divide each row by its sum."
+        )
+
+
+def check_zero_diagonal(argument: str, matrix: Tensor) -> None:
+    own = matrix.diagonal().nonzero().flatten().tolist()
+    if own:
+        raise InputError(
+            f"{argument}: expected a zero diagonal (a class is not its own kin), got "
+            f"{matrix[own[0], own[0]].item():.6g} in row {listed(own)}; a matrix of targets is not a relation."
+        )
+
+
+def kin_rows(weights: Tensor, *, floor: float = 0.0) -> Tensor:
+    """The diagonal dropped and each row divided by its sum; a row with nothing above `floor` is all zero."""
+    kin = torch.where(weights > floor, weights, 0.0).fill_diagonal_(0.0)
+    sums = kin.sum(-1, keepdim=True)
+    return kin / torch.where(sums > 0, sums, 1.0)
+
+
+def kin_softmax(scores: Tensor) -> Tensor:
+    """Softmax of each row over the other classes: `exp(scores)` normalised, safe from underflow, never a zero row."""
+    return scores.clone().fill_diagonal_(-torch.inf).softmax(-1)
+
+
+def cosines(vectors: Tensor, *, zero_below: float = 0.0) -> Tensor:
+    """(K, D) to (K, K) cosines; a vector of norm `zero_below` or less has cosine 0 with every other."""
+    norms = vectors.norm(dim=-1, keepdim=True)
+    unit = torch.where(norms > zero_below, vectors / norms, 0.0)
+    return (unit @ unit.T).clamp(-1.0, 1.0)
+
+
+def _from_array(argument: str, values: Any) -> Tensor:
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "biuf":
+        raise InputError(
+            f"{argument}: expected an array of numbers with rows of one length, got {type(values).__name__}."
+        )
+    return torch.tensor(array)
