@@ -1,0 +1,144 @@
+"""Learning with adaptive labels (001): a class's label is the mean of what the network makes of its samples."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from labelkin._checks import InputError, check_choice, check_count, check_number
+from labelkin.functional import class_sums, cross_entropy, label_distances, leave_one_out_means, repel
+from labelkin.functional.adaptive import distance_to, sum_by_class
+from labelkin.functional.state import as_it_was
+from labelkin.objectives import inputs
+from labelkin.objectives.base import Objective
+from labelkin.objectives.batch import Batch, Loss
+
+
+class AdaptiveLabels(Objective):
+    """LwAL (001 Eq. 1-3, Alg. 1): `p = softmax(-||z - label||)`, the labels being class means of the batch.
+
+    A step is the released code's: if it is due, labels become this batch's class means with the gradient flowing through
+    them (absent classes keep theirs), then the loss is taken. A step is due when `(step - warmup) % every == 0`. Outputs
+    are z in `dims` dimensions (K by default; the paper's LwAL10 has 10 K); labels start at the first K unit vectors.
+
+    - `repel`: weight of the mean cosine similarity over pairs of different classes, on due steps (Eq. 3; the paper's 10).
+    - `detach`: no gradient through the labels. `momentum`: labels are running means; the first mean is taken whole.
+    - `leave_one_out`: a sample's own label is the mean of the others of its class. With one sample a class the label *is*
+      the sample and the published loss teaches nothing.
+    - `scale`: multiplies distances; `"learned"` makes it a parameter that starts at 1.
+    - `eval_labels="epoch"`: predict with class means of the whole training set, taken in eval mode when an epoch ends
+      (`refresh`); `"last"`: with the last batch's, which is what the paper measured.
+    """
+
+    accumulates: ClassVar[bool] = False
+
+    labels: Tensor
+    epoch_labels: Tensor
+    step: Tensor
+    seen: Tensor
+    refreshed: Tensor
+
+    def __init__(
+        self,
+        *,
+        classes: int | Sequence[str],
+        dims: int | None = None,
+        every: int = 1,
+        warmup: int = 0,
+        repel: float = 0.0,
+        detach: bool = False,
+        momentum: float = 0.0,
+        leave_one_out: bool = False,
+        scale: float | str = 1.0,
+        eval_labels: str = "epoch",
+        features: int | None = None,
+        class_weight: Any = None,
+    ) -> None:
+        count = classes if isinstance(classes, int) else len(classes)
+        check_count("every", every)
+        check_count("warmup", warmup, least=0)
+        check_number("repel", repel, low=0)
+        check_number("momentum", momentum, low=0, high=1)
+        check_choice("eval_labels", eval_labels, ("epoch", "last"))
+        if isinstance(scale, str):
+            check_choice("scale", scale, ("learned",))
+        else:
+            check_number("scale", scale, low=0, open_low=True)
+        width = count if dims is None else dims
+        check_count("dims", width)
+        if width < count:
+            raise InputError(
+                f"dims: expected at least {count}, so that every class starts at a unit vector, got {dims}."
+            )
+        super().__init__(classes=classes, features=features, width=width, class_weight=class_weight)
+        self.dims, self.every, self.warmup, self.repel = dims, every, warmup, repel
+        self.detach, self.momentum, self.leave_one_out = detach, momentum, leave_one_out
+        self.scale, self.eval_labels = scale, eval_labels
+        self.needs = frozenset({"refresh"}) if eval_labels == "epoch" else frozenset()
+        self.log_scale = nn.Parameter(torch.zeros(())) if scale == "learned" else None
+        self.register_buffer("labels", torch.eye(self.num_classes, self.width))
+        self.register_buffer("epoch_labels", torch.zeros(self.num_classes, self.width))
+        self.register_buffer("refreshed", torch.zeros((), dtype=torch.bool))
+        self.register_buffer("seen", torch.zeros(self.num_classes, dtype=torch.bool))
+        self.register_buffer("step", torch.zeros((), dtype=torch.int64))
+
+    def compute(self, outputs: Tensor, batch: Batch) -> Loss:
+        if not self.training:
+            logits = self._logits(label_distances(outputs, self.current_labels().to(outputs.dtype)))
+            return self.only_term("cross_entropy", cross_entropy(logits, batch.target), batch)
+        z, target, weight = outputs, batch.target, batch.weight
+        step = as_it_was(self.step)
+        due = (step >= self.warmup) & ((step - self.warmup) % self.every == 0)
+        sums = class_sums(z, target, weight, self.num_classes)
+        kept = as_it_was(self.labels).to(z.dtype)
+        updated = self._blend(kept, sums.means(), due & sums.present)
+        distances = label_distances(z, updated.detach() if self.detach else updated)
+        if self.leave_one_out:
+            own, alone = leave_one_out_means(z, target, weight, sums)
+            own = self._blend(kept, own, due & ~alone, target)
+            own_distance = distance_to(z, own.detach() if self.detach else own)
+            distances = distances.scatter(-1, target.unsqueeze(-1), own_distance.unsqueeze(-1))
+        data = self.mean(cross_entropy(self._logits(distances), target), batch)
+        state = {"labels": updated.detach(), "seen": self.seen | (due & sums.present), "step": self.step + 1}
+        if not self.repel:
+            return Loss(data, {"cross_entropy": data}, state)
+        repelling = torch.where(due, repel(z, target, weight, self.num_classes), torch.zeros_like(data))
+        return Loss(data + self.repel * repelling, {"cross_entropy": data, "repel": repelling}, state)
+
+    def _blend(self, kept: Tensor, means: Tensor, move: Tensor, rows: Tensor | None = None) -> Tensor:
+        """Where `move` says so, kept labels take a step to the means: all the way if there is no momentum or no past."""
+        seen = as_it_was(self.seen)
+        if rows is not None:
+            kept, seen = kept[rows], seen[rows]
+        keep = torch.where(seen, self.momentum, 0.0).to(means.dtype).unsqueeze(-1)
+        return torch.where(move.unsqueeze(-1), keep * kept + (1 - keep) * means, kept)
+
+    def _logits(self, distances: Tensor) -> Tensor:
+        if self.log_scale is not None:
+            return -self.log_scale.exp() * distances
+        return -float(self.scale) * distances
+
+    def current_labels(self) -> Tensor:
+        """(K, D) the labels that predict: in eval mode the epoch's where there are any, else the last step's."""
+        if self.training or self.eval_labels == "last":
+            return self.labels
+        return torch.where(self.refreshed, self.epoch_labels, self.labels)
+
+    def log_probs(self, outputs: Tensor) -> Tensor:
+        z = inputs.single(outputs)
+        return F.log_softmax(self._logits(label_distances(z, self.current_labels().to(z.dtype))), -1)
+
+    def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
+        """(K, D) the learned labels."""
+        return self.current_labels()[self.rows(classes, width=self.width)]
+
+    def refresh(self, batches: Iterable[tuple[Tensor, ...]]) -> None:
+        """Class means of the training set; a class without samples keeps its label."""
+        sums = sum_by_class(batches, self.num_classes, self.width)
+        means = torch.where(sums.present.unsqueeze(-1), sums.means(), self.labels.to(sums.total.dtype))
+        self.commit({"epoch_labels": means, "refreshed": torch.ones_like(self.refreshed)})
+
+    def no_weight_decay(self) -> set[str]:
+        return {"log_scale"} if self.log_scale is not None else set()

@@ -1,0 +1,176 @@
+"""What a loss is given: checked, flattened to one leading axis, half types widened.
+
+Shapes and types are checked always; values only in eager code on the CPU, where looking at them costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from labelkin._checks import InputError
+from labelkin.objectives.batch import Batch
+
+if TYPE_CHECKING:
+    from labelkin.objectives.base import Objective
+
+
+def flatten(
+    objective: Objective,
+    outputs: Any,
+    target: Tensor,
+    *,
+    node: Tensor | None = None,
+    weight: Tensor | None = None,
+    index: Tensor | None = None,
+) -> tuple[Any, Batch]:
+    """(..., width) outputs and (...,) targets to (n, width) and (n,), as `compute` takes them."""
+    parts = outputs if isinstance(outputs, tuple) else (outputs,)
+    lead = _leading_shape(parts, objective.width)
+    flat = [_widened(part).reshape(-1, part.shape[-1]) for part in parts]
+    batch = _flat_batch(objective, flat[0], lead, target, node=node, weight=weight, index=index)
+    return (type(outputs)(*flat) if isinstance(outputs, tuple) else flat[0]), batch
+
+
+def flatten_features(
+    objective: Objective, features: Tensor, target: Tensor, **batch: Tensor | None
+) -> tuple[Tensor, Batch]:
+    """The same for features (..., F) whose outputs are yet to be made."""
+    lead = _leading_shape((features,), objective.features, "features")
+    flat = features.reshape(-1, features.shape[-1])
+    return flat, _flat_batch(objective, _widened(flat[:, :1]), lead, target, **batch)
+
+
+def _flat_batch(
+    objective: Objective,
+    like: Tensor,
+    lead: torch.Size,
+    target: Tensor,
+    *,
+    node: Tensor | None = None,
+    weight: Tensor | None = None,
+    index: Tensor | None = None,
+) -> Batch:
+    return Batch(
+        target=_checked_target(objective, target, lead, weight, node),
+        weight=_checked_weight(weight, lead, like),
+        node=None if node is None else _checked_node(objective, node, lead),
+        index=None if index is None else _integers("index", index, lead).reshape(-1),
+    )
+
+
+def single(outputs: Any) -> Tensor:
+    """The outputs of a method with one head, half types widened."""
+    if not isinstance(outputs, Tensor):
+        raise InputError(f"outputs: expected a tensor (..., width), got {type(outputs).__name__}.")
+    return _widened(outputs)
+
+
+def class_weights(values: Any, classes: int) -> Tensor:
+    weights = torch.as_tensor(values, dtype=torch.get_default_dtype()).clone()
+    if weights.shape != (classes,):
+        raise InputError(f"class_weight: expected {classes} numbers, one a class, got shape {tuple(weights.shape)}.")
+    if not bool(torch.isfinite(weights).all()) or bool((weights < 0).any()):
+        raise InputError("class_weight: expected finite numbers of at least 0.")
+    return weights
+
+
+def _leading_shape(parts: tuple[Tensor, ...], width: int | None, argument: str = "outputs") -> torch.Size:
+    for part in parts:
+        if not isinstance(part, Tensor) or not part.is_floating_point():
+            kind = part.dtype if isinstance(part, Tensor) else type(part).__name__
+            raise InputError(f"{argument}: expected floating-point tensors, got {kind}.")
+        if part.dim() < 2 or part.shape[-1] != width or part.shape[:-1] != parts[0].shape[:-1]:
+            raise InputError(
+                f"{argument}: expected shape (..., {width}) with at least one leading axis, got {tuple(part.shape)}."
+            )
+    if parts[0].numel() == 0:
+        raise InputError(
+            f"{argument}: expected at least one sample, got an empty batch of shape {tuple(parts[0].shape)}."
+        )
+    return parts[0].shape[:-1]
+
+
+def _checked_target(
+    objective: Objective, target: Tensor, lead: torch.Size, weight: Tensor | None, node: Tensor | None
+) -> Tensor:
+    if isinstance(target, Tensor) and target.is_floating_point():
+        return _checked_soft_target(objective, target, lead, node)
+    target = _integers("target", target, lead).reshape(-1)
+    unused = torch.zeros_like(target, dtype=torch.bool)  # padding and unknown classes may hold anything
+    if weight is not None and weight.shape == lead:
+        unused = unused | (weight.reshape(-1) == 0)
+    if node is not None and node.shape == lead:
+        unused = unused | (node.reshape(-1) >= 0)
+    target = torch.where(unused, torch.zeros_like(target), target)
+    if _may_look(target):
+        low, high = int(target.min()), int(target.max())
+        if low < 0 or high >= objective.num_classes:
+            wrong = low if low < 0 else high
+            raise InputError(f"target: expected class positions from 0 to {objective.num_classes - 1}, got {wrong}.")
+    return target
+
+
+def _checked_soft_target(objective: Objective, target: Tensor, lead: torch.Size, node: Tensor | None) -> Tensor:
+    name = type(objective).__name__
+    if not objective.linear_in_target:
+        raise InputError(
+            f"target: {name} is not linear in the target, so class probabilities have no meaning for it; "
+            "give class positions (integers)."
+        )
+    if node is not None:
+        raise InputError("node: has no meaning beside a target of class probabilities; give class positions.")
+    if target.shape != (*lead, objective.num_classes):
+        raise InputError(
+            f"target: expected class probabilities of shape {(*lead, objective.num_classes)}, got {tuple(target.shape)}."
+        )
+    target = _widened(target).reshape(-1, objective.num_classes)
+    if _may_look(target) and not bool((target >= 0).all() & ((target.sum(-1) - 1).abs() < 1e-3).all()):
+        raise InputError("target: expected class probabilities that are at least 0 and sum to 1.")
+    weight = objective.class_weight
+    return target if weight is None else target * weight.to(target.dtype)
+
+
+def _checked_weight(weight: Tensor | None, lead: torch.Size, outputs: Tensor) -> Tensor:
+    if weight is None:
+        return outputs.new_ones(outputs.shape[0])
+    if not isinstance(weight, Tensor) or weight.shape != lead:
+        got = tuple(weight.shape) if isinstance(weight, Tensor) else type(weight).__name__
+        raise InputError(f"weight: expected one number a sample, shape {tuple(lead)}, got {got}.")
+    weight = weight.reshape(-1).to(outputs.dtype)
+    if _may_look(weight) and not bool((torch.isfinite(weight) & (weight >= 0)).all()):
+        raise InputError("weight: expected finite numbers of at least 0.")
+    return weight
+
+
+def _checked_node(objective: Objective, node: Tensor, lead: torch.Size) -> Tensor:
+    if not objective.takes_nodes:
+        raise InputError(
+            f"node: has no meaning for {type(objective).__name__}, whose classes have nothing above them; "
+            "use a tree objective such as ConditionalSoftmax."
+        )
+    node = _integers("node", node, lead).reshape(-1)
+    nodes = len(objective.taxonomy)  # type: ignore[arg-type]
+    if _may_look(node) and (int(node.min()) < -1 or int(node.max()) >= nodes):
+        raise InputError(f"node: expected node indices from 0 to {nodes - 1}, or -1 where the class is known.")
+    return node
+
+
+def _integers(argument: str, values: Tensor, lead: torch.Size) -> Tensor:
+    if not isinstance(values, Tensor):
+        raise InputError(f"{argument}: expected a tensor, got {type(values).__name__}.")
+    if values.dtype not in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8):
+        raise InputError(f"{argument}: expected whole numbers, got {values.dtype}.")
+    if values.shape != lead:
+        raise InputError(f"{argument}: expected shape {tuple(lead)}, one a sample, got {tuple(values.shape)}.")
+    return values.to(torch.int64)
+
+
+def _widened(values: Tensor) -> Tensor:
+    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
+
+
+def _may_look(values: Tensor) -> bool:
+    return values.device.type == "cpu" and not torch.compiler.is_compiling()

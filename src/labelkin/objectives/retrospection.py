@@ -1,0 +1,138 @@
+"""Learning with retrospection (Deng & Zhang), 001's LWR baseline: a sample is taught by its own earlier outputs."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import torch
+from torch import Tensor
+
+from labelkin._checks import InputError, check_count, check_number
+from labelkin.functional import cross_entropy, retrospection, sum_over_processes, world_size
+from labelkin.functional.adaptive import sum_by_class
+from labelkin.functional.state import as_it_was
+from labelkin.objectives.base import Objective
+from labelkin.objectives.batch import Batch, Loss
+
+if TYPE_CHECKING:
+    from labelkin.objectives.context import Context
+
+CHUNK = 2**24  # entries of the table that processes exchange at once
+
+
+class Retrospection(Objective):
+    """LWR: `(1 - b) CE + b tau^2 KL(soft || softmax(logits / tau))`, with `b = .9 epoch / epochs`.
+
+    The soft labels are the sample's own probabilities at temperature `tau`, recorded in training mode in epochs `every`,
+    `2 every`, ...; a sample without any is trained with plain cross entropy. `samples` is the size of the training set:
+    the loss needs `index=`, each sample's position in it, and `begin_epoch` before every epoch. The paper's k is `every`.
+
+    The table is kept out of the buffers, which data-parallel training overwrites with those of process 0; processes
+    exchange what they recorded once an epoch.
+    """
+
+    needs = frozenset({"index", "refresh"})
+
+    epoch: Tensor
+    epochs: Tensor
+    means: Tensor
+
+    def __init__(
+        self,
+        *,
+        classes: int | Sequence[str],
+        samples: int,
+        tau: float = 5.0,
+        every: int = 2,
+        features: int | None = None,
+        class_weight: Any = None,
+    ) -> None:
+        check_count("samples", samples)
+        check_number("tau", tau, low=0, open_low=True)
+        check_count("every", every)
+        super().__init__(classes=classes, features=features, class_weight=class_weight)
+        self.samples, self.tau, self.every = samples, tau, every
+        self.register_buffer("epoch", torch.zeros((), dtype=torch.int64))  # from 1; 0 before the first
+        self.register_buffer("epochs", torch.ones((), dtype=torch.int64))
+        self.register_buffer("means", torch.zeros(self.num_classes, self.num_classes))
+        # The last row is nobody's: what is not recorded is written there, so that a step has no branches.
+        self._soft = torch.zeros(samples + 1, self.num_classes)
+        self._recorded = torch.zeros(samples + 1, dtype=torch.bool)
+        self._fresh = torch.zeros(samples + 1, dtype=torch.bool)  # recorded by this process, not known to others
+        self._started = False
+
+    @classmethod
+    def defaults(cls, context: "Context", options: Mapping[str, Any]) -> dict[str, Any]:
+        return {**super().defaults(context, options), "samples": context.samples}
+
+    def begin_epoch(self, epoch: int, epochs: int) -> None:
+        self.synchronize()
+        self.epoch.fill_(epoch + 1)
+        self.epochs.fill_(epochs)
+        self._started = True
+
+    def compute(self, outputs: Tensor, batch: Batch) -> Loss:
+        if not self.training:
+            return self.only_term("cross_entropy", cross_entropy(outputs, batch.target), batch)
+        index = self._checked_index(batch)
+        share = (0.9 * self.epoch / self.epochs).to(outputs.dtype)
+        soft, recorded = as_it_was(self._soft[index]).to(outputs.dtype), as_it_was(self._recorded[index])
+        losses = retrospection(outputs, batch.target, soft, recorded, tau=self.tau, share=share)
+        total = self.mean(losses, batch)
+        record = (self.epoch % self.every == 0) & (batch.weight > 0)
+        rows = torch.softmax(outputs.detach() / self.tau, -1)
+        place = torch.where(record, index, self.samples)
+        return Loss(total, {"retrospection": total}, {"place": place, "rows": rows})
+
+    def _checked_index(self, batch: Batch) -> Tensor:
+        if not self._started:
+            raise InputError("Retrospection: call begin_epoch(epoch, epochs) before the first step of every epoch.")
+        if batch.index is None:
+            raise InputError("index: Retrospection needs each sample's position in the training set, as index=.")
+        index = torch.where(batch.weight > 0, batch.index, self.samples)  # padding may hold anything
+        if torch.compiler.is_compiling() or index.device.type != "cpu":
+            return index
+        if int(index.min()) < 0 or int(batch.index.masked_fill(batch.weight == 0, 0).max()) >= self.samples:
+            raise InputError(f"index: expected positions from 0 to {self.samples - 1} (samples={self.samples}).")
+        return index
+
+    def commit(self, state: Mapping[str, Tensor]) -> None:
+        with torch.no_grad():
+            self._soft[state["place"]] = state["rows"].to(self._soft.dtype)
+            self._fresh[state["place"]] = True
+            self._recorded[state["place"]] = True
+            self._recorded[-1] = False
+
+    def synchronize(self) -> None:
+        """Every process takes over what the others recorded; a sample seen by several gets the mean of their rows."""
+        if world_size() > 1:
+            self._exchange()
+        self._fresh.zero_()
+
+    def _exchange(self) -> None:
+        count = sum_over_processes(self._fresh.to(self._soft.dtype))
+        for rows in torch.split(torch.arange(len(count), device=count.device), max(1, CHUNK // self.num_classes)):
+            own = self._soft[rows] * self._fresh[rows].unsqueeze(-1)
+            total, seen = sum_over_processes(own), count[rows].unsqueeze(-1)
+            self._soft[rows] = torch.where(seen > 0, total / seen.clamp_min(1), self._soft[rows])
+        self._recorded[:-1] |= count[:-1] > 0
+
+    def refresh(self, batches: Iterable[tuple[Tensor, ...]]) -> None:
+        """The class means of the outputs: LWR's label vectors (001 Eq. 1)."""
+        self.means.copy_(sum_by_class(batches, self.num_classes, self.num_classes).means())
+
+    def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
+        """(K, K) class means of the outputs over the training set, from the last `refresh`."""
+        return self.means[self.rows(classes)]
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Modules move and convert their tensors by this; the table is no buffer, so it must be told."""
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self._soft, self._recorded, self._fresh = map(fn, (self._soft, self._recorded, self._fresh))
+        return self
+
+    def get_extra_state(self) -> dict[str, Any]:
+        return {"soft": self._soft, "recorded": self._recorded, "fresh": self._fresh, "started": self._started}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        self._soft, self._recorded, self._fresh = (state[name].clone() for name in ("soft", "recorded", "fresh"))
+        self._started = state["started"]

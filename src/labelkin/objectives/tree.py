@@ -1,0 +1,107 @@
+"""What the tree objectives share: a taxonomy in class order, its arrays as buffers, and nodes as targets."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from labelkin._checks import InputError
+from labelkin.functional import TreeIndex, node_log_probs, tree_index
+from labelkin.functional.cross_entropy import is_soft
+from labelkin.functional.tree import take
+from labelkin.objectives import inputs
+from labelkin.objectives.base import Objective
+from labelkin.objectives.batch import Batch
+from labelkin.structure import Taxonomy
+
+if TYPE_CHECKING:
+    from labelkin.objectives.context import Context
+
+
+class TreeObjective(Objective):
+    """An objective with one logit for each non-root node, in the order of `taxonomy.names[1:]`.
+
+    A target is a position in `taxonomy.leaves`; `node=` gives a node where the fine class is unknown (-1 where it is
+    known), below which nothing contributes. `classes=` may name the taxonomy's classes in another order, and targets and
+    scores follow it.
+    """
+
+    linear_in_target: ClassVar[bool] = True
+    takes_nodes: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        taxonomy: Taxonomy,
+        classes: int | Sequence[str] | None = None,
+        features: int | None = None,
+        width: int | None = None,
+        class_weight: Any = None,
+    ) -> None:
+        taxonomy = in_class_order(taxonomy, classes)
+        width = len(taxonomy) - 1 if width is None else width
+        super().__init__(classes=taxonomy.classes, features=features, width=width, class_weight=class_weight)
+        self.taxonomy = taxonomy
+        self.tree = TreeBuffers(tree_index(taxonomy))
+
+    @classmethod
+    def defaults(cls, context: "Context", options: Mapping[str, Any]) -> dict[str, Any]:
+        return {**super().defaults(context, options), "taxonomy": options.get("taxonomy") or context.tree()}
+
+    def known(self, batch: Batch) -> Tensor:
+        """The node known of each sample (n,), or the class probabilities (n, K) that were given."""
+        if is_soft(batch.target):
+            return batch.target
+        leaf = self.tree().leaves[batch.target]
+        return leaf if batch.node is None else torch.where(batch.node >= 0, batch.node, leaf)
+
+    def node_log_probs(self, outputs: Tensor) -> Tensor:
+        """(..., N - 1) log-probabilities of all non-root nodes, in the order of `taxonomy.names[1:]`."""
+        return node_log_probs(inputs.single(outputs), self.tree())
+
+    def log_probs(self, outputs: Tensor) -> Tensor:
+        """(..., K) log-probabilities of the leaves."""
+        return take(self.node_log_probs(outputs), self.tree().leaves - 1)
+
+    def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
+        """(K, N - 1): 1 for the class's leaf and every node above it."""
+        leaves = self.tree().leaves[self.rows(classes, width=len(self.taxonomy) - 1)]
+        paths, lengths = self.tree().paths[leaves], self.tree().lengths[leaves]
+        on_path = torch.arange(paths.shape[-1], device=paths.device) < lengths.unsqueeze(-1)
+        vectors = torch.zeros(len(leaves), len(self.taxonomy) - 1, device=paths.device)
+        return vectors.scatter_add(-1, paths, on_path.to(vectors.dtype))
+
+
+class TreeBuffers(nn.Module):
+    """The index arrays of a tree as buffers, so that they move with the objective; the taxonomy makes them anew on load."""
+
+    def __init__(self, index: TreeIndex) -> None:
+        super().__init__()
+        self._layout = TreeIndex(*(self._store(name, value) for name, value in index._asdict().items()))
+
+    def _store(self, name: str, value: Any) -> Any:
+        """Register tensors under a name of their own, keeping the nesting they came in."""
+        if isinstance(value, tuple):
+            return tuple(self._store(f"{name}_{i}", part) for i, part in enumerate(value))
+        self.register_buffer(name, value, persistent=False)
+        return name
+
+    def _fetch(self, layout: Any) -> Any:
+        return tuple(map(self._fetch, layout)) if isinstance(layout, tuple) else self._buffers[layout]
+
+    def forward(self) -> TreeIndex:
+        return TreeIndex(*map(self._fetch, self._layout))
+
+
+def in_class_order(taxonomy: Taxonomy, classes: int | Sequence[str] | None) -> Taxonomy:
+    """The taxonomy with its classes in the order of `classes`; a set of names that differs is refused."""
+    if not isinstance(taxonomy, Taxonomy):
+        raise InputError(f"taxonomy: expected a labelkin.Taxonomy, got {type(taxonomy).__name__}.")
+    if classes is None:
+        return taxonomy
+    if isinstance(classes, int):
+        if classes != len(taxonomy.leaves):
+            raise InputError(f"classes: the taxonomy has {len(taxonomy.leaves)} classes, got {classes}.")
+        return taxonomy
+    return taxonomy.reorder(tuple(classes))

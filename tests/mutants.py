@@ -1,0 +1,318 @@
+"""Small breakages of the code, at least one an objective: the tests must go red on each.
+
+    make mutants            all of them
+    python tests/mutants.py repel tau     those whose name has one of these words
+
+Each is made in a copy of the sources; the tests named run against it. A breakage that no longer applies is an error too.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Mutant(NamedTuple):
+    name: str
+    file: str  # under src/labelkin
+    before: str
+    after: str
+    tests: str  # files under tests
+
+
+FLAT, TREE, MIX = "test_cross_entropy.py", "test_trees_functional.py", "test_mixing.py"
+EMBED, ADAPT, BASE = "test_label_embedding.py", "test_adaptive.py", "test_baselines.py"
+CONTRACT = "test_contract.py"
+
+MUTANTS = [
+    Mutant(
+        "one-hot: sign",
+        "functional/cross_entropy.py",
+        "return expected(-F.log_softmax(logits, -1), target)",
+        "return expected(F.log_softmax(logits, -1), target)",
+        FLAT,
+    ),
+    Mutant(
+        "one-hot: weights ignored",
+        "functional/collectives.py",
+        "return (weight * values).sum() * world_size()",
+        "return values.sum() * world_size()",
+        CONTRACT,
+    ),
+    Mutant(
+        "label smoothing: true class left out",
+        "functional/cross_entropy.py",
+        "smoothing * mass * log_probs.mean(-1)",
+        "smoothing * mass * log_probs.sum(-1) / (log_probs.shape[-1] - 1)",
+        FLAT,
+    ),
+    Mutant(
+        "confidence penalty: sign",
+        "functional/cross_entropy.py",
+        "+ strength * mass * negative_entropy",
+        "- strength * mass * negative_entropy",
+        FLAT,
+    ),
+    Mutant(
+        "infogain: transposed",
+        "functional/cross_entropy.py",
+        "columns = matrix.t().to(logits.dtype)",
+        "columns = matrix.to(logits.dtype)",
+        FLAT,
+    ),
+    Mutant(
+        "semantic smoothing: relation transposed",
+        "relations/rows.py",
+        "return self.matrix[index]",
+        "return self.matrix.t()[index]",
+        "test_relations.py",
+    ),
+    Mutant(
+        "semantic smoothing: isolated class smoothed",
+        "relations/rows.py",
+        "torch.where(relation.isolated(), 0.0, moved)",
+        "moved.clone()",
+        "test_relations.py",
+    ),
+    Mutant(
+        "mixed: isolated class mixed",
+        "functional/cross_entropy.py",
+        "share = torch.where(known, eps, torch.zeros_like(eps)).unsqueeze(-1)",
+        "share = eps.unsqueeze(-1)",
+        FLAT,
+    ),
+    Mutant("mixed: penalty pulls to 1", "functional/mixing.py", "(eps - 0.5).abs()", "(eps - 1.0).abs()", MIX),
+    Mutant("mixed: margin forgotten", "functional/mixing.py", "(1 - margin) / (1 +", "1 / (1 +", MIX),
+    Mutant(
+        "mixed: prior dropped",
+        "objectives/mixed.py",
+        "self.prior * self.targets.prior()",
+        "0 * self.targets.prior()",
+        CONTRACT,
+    ),
+    Mutant(
+        "tree: siblings not apart",
+        "functional/tree.py",
+        "F.log_softmax(take(padded, block), -1)",
+        "F.logsigmoid(take(padded, block))",
+        TREE,
+    ),
+    Mutant(
+        "tree: one jump too few", "functional/tree.py", "for jump in tree.jumps:", "for jump in tree.jumps[:-1]:", TREE
+    ),
+    Mutant(
+        "hierarchical: s_j off by one",
+        "functional/hierarchical.py",
+        "(tree.lengths[target].unsqueeze(-1) - _steps(tree)).clamp_min(0)",
+        "(tree.lengths[target].unsqueeze(-1) - _steps(tree) - 1).clamp_min(0)",
+        TREE,
+    ),
+    Mutant(
+        "hierarchical: second sum dropped",
+        "functional/hierarchical.py",
+        "return _marked_path_loss(log_p, target, tree) + mass",
+        "return _marked_path_loss(log_p, target, tree)",
+        TREE,
+    ),
+    Mutant(
+        "hierarchical: mass below an inner node kept",
+        "functional/hierarchical.py",
+        "return mass.masked_fill(unknown, 0).sum(-1)",
+        "return mass.sum(-1)",
+        TREE,
+    ),
+    Mutant(
+        "convex: depth weight forgotten",
+        "functional/hierarchical.py",
+        "weights = 1 / (tree.lengths[tree.parent] + 1).to(log_p.dtype)",
+        "weights = torch.ones_like(tree.parent).to(log_p.dtype)",
+        TREE,
+    ),
+    Mutant(
+        "convex: off-path reaches below the target",
+        "functional/hierarchical.py",
+        "known = above(target, tree.group_parent, tree) | below(target, tree.group_parent, tree)",
+        "known = above(target, tree.group_parent, tree)",
+        TREE,
+    ),
+    Mutant(
+        "conditional softmax: path cut short",
+        "functional/hierarchical.py",
+        "weight = edge_weight[columns] * (_steps(tree) < tree.lengths[target].unsqueeze(-1))",
+        "weight = edge_weight[columns] * (_steps(tree) + 1 < tree.lengths[target].unsqueeze(-1))",
+        TREE,
+    ),
+    Mutant(
+        "hxe: depth of the upper node",
+        "functional/hierarchical.py",
+        "return _path_loss(log_p, weights[1:], target, tree)",
+        "return _path_loss(log_p, weights[tree.parent], target, tree)",
+        TREE,
+    ),
+    Mutant(
+        "hxe: normalised without the root",
+        "functional/hierarchical.py",
+        "weights / weights.sum() if",
+        "weights / weights[1:].sum() if",
+        TREE,
+    ),
+    Mutant(
+        "label embedding: stop on E moved",
+        "functional/label_embedding.py",
+        "torch.softmax(e.detach(), -1)",
+        "torch.softmax(e, -1)",
+        EMBED,
+    ),
+    Mutant(
+        "label embedding: stop on z2 dropped",
+        "functional/label_embedding.py",
+        "torch.softmax(z2.detach() / tau, -1)",
+        "torch.softmax(z2 / tau, -1)",
+        EMBED,
+    ),
+    Mutant(
+        "label embedding: temperature dropped",
+        "functional/label_embedding.py",
+        "torch.softmax(z2.detach() / tau, -1)",
+        "torch.softmax(z2.detach(), -1)",
+        EMBED,
+    ),
+    Mutant(
+        "label embedding: similarity head reaches the features",
+        "objectives/label_embedding.py",
+        "self.similarity_head(features.detach())",
+        "self.similarity_head(features)",
+        CONTRACT,
+    ),
+    Mutant(
+        "label embedding: learns from wrong outputs",
+        "objectives/label_embedding.py",
+        "embedding=(share * right * terms.embedding).sum()",
+        "embedding=(share * terms.embedding).sum()",
+        CONTRACT,
+    ),
+    Mutant(
+        "compressed embedding: relu dropped",
+        "functional/label_embedding.py",
+        "return F.relu(a[target] @ b)",
+        "return a[target] @ b",
+        EMBED,
+    ),
+    Mutant(
+        "pretrained embedding: soft term dropped",
+        "objectives/label_embedding.py",
+        "return Loss(hard + soft, {",
+        "return Loss(hard + 0 * soft, {",
+        CONTRACT,
+    ),
+    Mutant(
+        "adaptive: squared distance",
+        "functional/adaptive.py",
+        "return flat.clamp_min(FLOOR)",
+        "return flat.square().clamp_min(FLOOR)",
+        ADAPT,
+    ),
+    Mutant(
+        "adaptive: same-class pairs repelled",
+        "functional/adaptive.py",
+        "sums.total.sum(0).square().sum() - sums.total.square().sum()",
+        "sums.total.sum(0).square().sum()",
+        ADAPT,
+    ),
+    Mutant(
+        "adaptive: leave-one-out keeps the one",
+        "functional/adaptive.py",
+        "others = sums.weight[target] - weight",
+        "others = sums.weight[target]",
+        ADAPT,
+    ),
+    Mutant(
+        "adaptive: absent classes forgotten",
+        "objectives/adaptive.py",
+        "updated = self._blend(kept, sums.means(), due & sums.present)",
+        "updated = self._blend(kept, sums.means(), due | sums.present)",
+        CONTRACT,
+    ),
+    Mutant(
+        "adaptive: always due",
+        "objectives/adaptive.py",
+        "(self.step - self.warmup) % self.every == 0",
+        "(self.step - self.warmup) % 1 == 0",
+        CONTRACT,
+    ),
+    Mutant(
+        "retrospection: tau^2 dropped",
+        "functional/baselines.py",
+        "share * tau**2 * divergence",
+        "share * divergence",
+        BASE,
+    ),
+    Mutant(
+        "retrospection: recorded every epoch",
+        "objectives/retrospection.py",
+        "self.epoch % self.every == 0",
+        "self.epoch > 0",
+        CONTRACT,
+    ),
+    Mutant(
+        "static labels: absolute error",
+        "functional/baselines.py",
+        'F.huber_loss(z, vectors, reduction="none", delta=1.0)',
+        "(z - vectors).abs()",
+        BASE,
+    ),
+    Mutant(
+        "processes: gradient not summed back",
+        "functional/collectives.py",
+        "def backward(ctx: Any, gradient: Tensor) -> Tensor:\n        return _reduce(gradient)",
+        "def backward(ctx: Any, gradient: Tensor) -> Tensor:\n        return gradient",
+        "test_ddp.py",
+    ),
+    Mutant(
+        "processes: local divisor",
+        "functional/collectives.py",
+        "total = sum_over_processes(weight.sum().detach())",
+        "total = weight.sum().detach()",
+        "test_ddp.py",
+    ),
+]
+
+
+def outcome(mutant: Mutant) -> str:
+    """ "caught", "survived", or why it could not be tried."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "src"
+        shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+        file = source / "labelkin" / mutant.file
+        text = file.read_text(encoding="utf-8")
+        if text.count(mutant.before) != 1:
+            return f"stale: {mutant.before!r} is {text.count(mutant.before)} times in {mutant.file}"
+        file.write_text(text.replace(mutant.before, mutant.after), encoding="utf-8")
+        tests = [str(ROOT / "tests" / name) for name in mutant.tests.split()]
+        environment = {**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+        ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    return {0: "survived", 1: "caught"}.get(
+        ended.returncode, f"pytest ended with {ended.returncode}:\n{ended.stdout[-2000:]}"
+    )
+
+
+def main() -> int:
+    words = sys.argv[1:]
+    chosen = [m for m in MUTANTS if not words or any(word in m.name for word in words)]
+    wrong = 0
+    for mutant in chosen:
+        result = outcome(mutant)
+        wrong += result != "caught"
+        print(f"{result:10s} {mutant.name}", flush=True)
+    print(f"{len(chosen)} breakages, {wrong} not caught")
+    return 1 if wrong or not chosen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
