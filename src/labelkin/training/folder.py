@@ -1,0 +1,149 @@
+"""The folder of one run: what was asked, where training stands, what came of it.
+
+Each file is written whole or not at all, and training goes on from `state.json`, which is renamed into place only after the
+tensors it names are on disk. A run killed at any moment therefore resumes from a state that is complete.
+
+    config.json           what was asked: data, backbone, objective, settings, versions
+    setup.safetensors     what the objective was built from: relation, tree, vectors
+    state.json            where training stands, the history so far, and which tensors belong to it
+    state-*.safetensors   weights, buffers, optimizer and random state of that moment
+    metrics.csv           a row an epoch: the same for a run that was killed and one that was not
+    timing.json           seconds spent training
+    model.safetensors     the trained model
+    final.json            its metrics on the test set
+    outputs.safetensors   its scores on the test set
+"""
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+from labelkin._checks import InputError
+from labelkin._files import write_text
+from labelkin.training import packing
+
+VERSION = 1  # of the folder's layout
+
+
+class RunFolder:
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    @classmethod
+    def create(cls, path: str | Path, config: Mapping[str, Any], setup: Mapping[str, Any]) -> "RunFolder":
+        folder = cls(path)
+        folder.path.mkdir(parents=True, exist_ok=True)
+        folder._sweep()
+        packing.save(folder.path / "setup.safetensors", setup)
+        folder._write("config.json", {"version": VERSION, **config})
+        return folder
+
+    @property
+    def config(self) -> dict[str, Any]:
+        found = self._read("config.json")
+        if found is None:
+            raise InputError(f"{self.path}: not the folder of a run; it has no config.json.")
+        if found.get("version") != VERSION:
+            raise InputError(
+                f"{self.path}: written in layout {found.get('version')}, this labelkin reads {VERSION}; "
+                "use the labelkin version that config.json names, or train anew."
+            )
+        return found
+
+    @property
+    def setup(self) -> dict[str, Any]:
+        loaded: dict[str, Any] = packing.load(self.path / "setup.safetensors")
+        return loaded
+
+    @property
+    def final(self) -> dict[str, Any] | None:
+        """The metrics on the test set once training has ended; null where one is undefined."""
+        return self._read("final.json")
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds spent training, over all its parts where it was resumed."""
+        timing = self._read("timing.json")
+        return None if timing is None else timing["seconds"]
+
+    def save_state(self, progress: Mapping[str, Any], tensors: Any) -> None:
+        """`progress` is JSON with "epoch" and "step"; the state it describes is in `tensors`."""
+        name = f"state-{progress['epoch']:05d}-{progress['step']:07d}.safetensors"
+        packing.save(self.path / name, tensors)
+        self._write("state.json", {**progress, "tensors": name})
+        self.write_metrics(progress["history"])
+        self._drop_states(keep=name)
+
+    def load_state(self) -> tuple[dict[str, Any], Any] | None:
+        self._sweep()
+        progress = self._read("state.json")
+        if progress is None:
+            return None
+        self.write_metrics(progress["history"])
+        self._drop_states(keep=progress["tensors"])
+        return progress, packing.load(self.path / progress["tensors"])
+
+    def _drop_states(self, keep: str) -> None:
+        for old in self.path.glob("state-*.safetensors"):
+            if old.name != keep:
+                old.unlink(missing_ok=True)
+
+    def _sweep(self) -> None:
+        """Files half-written when a run was killed."""
+        for beside in self.path.glob(".*"):
+            beside.unlink(missing_ok=True)
+
+    def write_metrics(self, history: Sequence[Mapping[str, float]]) -> None:
+        write_text(self.path / "metrics.csv", _table(history))
+
+    def finish(
+        self, model: Mapping[str, Any], metrics: Mapping[str, float], outputs: Mapping[str, Any], *, seconds: float
+    ) -> None:
+        packing.save(self.path / "model.safetensors", model)
+        packing.save(self.path / "outputs.safetensors", outputs)
+        self._write("timing.json", {"seconds": seconds})
+        self._write("final.json", {name: None if isnan(value) else value for name, value in metrics.items()})
+
+    def model_state(self) -> dict[str, Any]:
+        if not (self.path / "model.safetensors").exists():
+            raise InputError(f"{self.path}: training has not ended; go on with `labelkin train --resume {self.path}`.")
+        loaded: dict[str, Any] = packing.load(self.path / "model.safetensors")
+        return loaded
+
+    def outputs(self) -> dict[str, Any]:
+        loaded: dict[str, Any] = packing.load(self.path / "outputs.safetensors")
+        return loaded
+
+    def history(self) -> list[dict[str, float]]:
+        """metrics.csv, as numbers."""
+        path = self.path / "metrics.csv"
+        if not path.exists():
+            return []
+        with path.open(newline="", encoding="utf-8") as file:
+            return [{key: float(value) for key, value in row.items()} for row in csv.DictReader(file)]
+
+    def _write(self, name: str, value: Any) -> None:
+        write_text(self.path / name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        try:
+            loaded: dict[str, Any] = json.loads((self.path / name).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise InputError(f"{self.path / name}: damaged ({error}).") from error
+        return loaded
+
+
+def _table(rows: Sequence[Mapping[str, float]]) -> str:
+    if not rows:
+        return ""
+    file = io.StringIO()
+    writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue()

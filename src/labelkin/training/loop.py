@@ -1,0 +1,211 @@
+"""The training loop: epochs of steps on Lightning Fabric, measured after each, saved so that nothing is ever lost."""
+
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from labelkin._checks import InputError
+from labelkin.functional import sum_over_processes, world_size
+from labelkin.training.fabric import make_fabric, place_of
+from labelkin.training.folder import RunFolder
+from labelkin.training.interrupt import Interrupted, StopAfterStep
+from labelkin.training.model import Model
+from labelkin.training.optimizer import learning_rate, make_optimizer
+from labelkin.training.packing import state_of
+from labelkin.training.progress import Progress, Silent
+from labelkin.training.settings import Settings
+from labelkin.training.task import Evaluation, Task
+
+
+class Trained(NamedTuple):
+    model: Model
+    history: list[dict[str, float]]  # a row an epoch
+    epoch: int  # the epoch that counts, from 1: the best on validation data, or the last
+    metrics: dict[str, float]  # on the test set; empty where the task measures none
+    outputs: dict[str, Tensor]  # "scores" and "target" on the test set
+    seconds: float  # spent training, without measuring
+
+
+class Trainer:
+    """One run: a model, a task, settings, and the folder that keeps it, if any.
+
+    `progress` is called with the number of steps an epoch and gives what shows them; `log` gets each epoch's row.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        task: Task,
+        settings: Settings,
+        *,
+        folder: RunFolder | None = None,
+        progress: Callable[[int], Progress] = lambda steps: Silent(),
+        log: Callable[[Mapping[str, float]], None] = lambda row: None,
+    ) -> None:
+        if settings.accumulate > 1 and not model.objective.accumulates:
+            raise InputError(
+                f"accumulate: {type(model.objective).__name__} takes its loss over the whole batch, so parts of a batch "
+                "would be another objective; set accumulate to 1."
+            )
+        self.model, self.task, self.settings, self.folder = model, task, settings, folder
+        self.progress, self.log = progress, log
+        self.epoch, self.step = 0, 0  # where to go on
+        self.loss_sum = torch.zeros(
+            (), dtype=torch.float64
+        )  # of this epoch so far; a tensor, so that no step waits for it
+        self.history: list[dict[str, float]] = []
+        self.seconds = 0.0
+        self.best: dict[str, Any] | None = None  # the weights of the best epoch on validation data
+
+    def fit(self, *, resume: bool = False) -> Trained:
+        """Train to the end, or raise `Interrupted` once the step in hand is saved; `resume` goes on from the folder."""
+        threads = torch.get_num_threads()
+        torch.set_num_threads(self.settings.threads)
+        try:
+            self._prepare(resume)
+            with self.progress(len(self.batches)) as progress, StopAfterStep() as stop:
+                for epoch in range(self.epoch, self.settings.epochs):
+                    self._train_epoch(epoch, progress, stop)
+                    self._end_epoch(epoch, progress, stop)
+            return self._result()
+        finally:
+            torch.set_num_threads(threads)
+
+    def _prepare(self, resume: bool) -> None:
+        self.fabric = make_fabric(self.settings)
+        self.fabric.launch()
+        torch.manual_seed(self.settings.seed)
+        self.place = place_of(self.fabric)
+        self.model.to(self.place.device)
+        if self.place.device.type == "cuda":
+            self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # how its convolutions are fastest
+        optimizer = make_optimizer(self.model, self.settings)
+        torch._dynamo.reset()  # runs before this one must not use up its recompilations
+        forward = torch.compile(self.model) if self.settings.compile else self.model
+        self.forward, self.optimizer = self.fabric.setup(forward, optimizer)
+        self.batches = self.task.batches(self.settings, self.place)
+        if resume:
+            self._restore()
+
+    def _train_epoch(self, epoch: int, progress: Progress, stop: StopAfterStep) -> None:
+        self.model.train()
+        if self.step == 0:
+            self.loss_sum = torch.zeros((), dtype=torch.float64, device=self.place.device)
+            self.model.objective.begin_epoch(epoch, self.settings.epochs)
+        begun = perf_counter()
+        for batch in self.batches.epoch(epoch, start=self.step):
+            loss = self._take_step(batch, epoch * len(self.batches) + self.step)
+            self.loss_sum = self.loss_sum + loss
+            self.step += 1
+            progress.step(epoch, self.step, loss)
+            if self.step < len(self.batches) and self._agreed(stop):
+                self._save()
+                raise Interrupted
+        self.seconds += perf_counter() - begun
+
+    def _take_step(self, batch: Any, step: int) -> Tensor:
+        """One update, from the parts of the batch where it is computed in parts, each with its share of the loss."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(self.settings, step, len(self.batches))
+        self.optimizer.zero_grad(set_to_none=True)
+        parts = self.task.parts(batch, self.settings.accumulate)
+        total = torch.zeros((), device=self.place.device)
+        for place, (part, share) in enumerate(zip(parts, _shares(parts), strict=True)):
+            with self.fabric.no_backward_sync(self.forward, enabled=place < len(parts) - 1):
+                loss = self.task.loss(self.forward, part).total * share
+                self.fabric.backward(loss)
+            total += loss.detach()
+        if self.settings.clip is not None:
+            self.fabric.clip_gradients(self.forward, self.optimizer, max_norm=self.settings.clip)
+        self.optimizer.step()
+        return total
+
+    @torch.no_grad()
+    def _end_epoch(self, epoch: int, progress: Progress, stop: StopAfterStep) -> None:
+        self.model.eval()
+        if "refresh" in self.model.objective.needs:
+            self.task.refresh(self.model, self.place)
+        mean_loss = float(sum_over_processes(self.loss_sum)) / (len(self.batches) * world_size())
+        row = {"epoch": epoch + 1, "lr": self.optimizer.param_groups[0]["lr"], "loss": mean_loss}
+        for part in self.task.parts_evaluated:
+            row |= {f"{part}_{name}": value for name, value in self._evaluate(part).metrics.items()}
+        self.history.append(row)
+        if self._best_epoch() == epoch + 1 and "val" in self.task.parts_evaluated:
+            self.best = state_of(self.model)
+        self.epoch, self.step = epoch + 1, 0
+        self._save()
+        progress.epoch(epoch, row)
+        self.log(row)
+        if self.epoch < self.settings.epochs and self._agreed(stop):
+            raise Interrupted
+
+    def _evaluate(self, part: str) -> Evaluation:
+        with self.fabric.autocast():
+            return self.task.evaluate(self.model, part, self.place)
+
+    def _best_epoch(self) -> int:
+        """The latest of the best epochs on validation data, or the last epoch where there is none."""
+        if "val" not in self.task.parts_evaluated:
+            return len(self.history)
+        return max(range(1, len(self.history) + 1), key=lambda e: (self.history[e - 1]["val_accuracy"], e))
+
+    def _agreed(self, stop: StopAfterStep) -> bool:
+        """Whether any process was asked to stop: all must stop at the same step."""
+        if world_size() == 1:
+            return stop.asked
+        return bool(sum_over_processes(torch.tensor(stop.asked, dtype=torch.int64, device=self.place.device)))
+
+    @torch.no_grad()
+    def _result(self) -> Trained:
+        if self.best is not None:
+            self.model.load_state_dict(self.best)
+        self.model.eval()
+        tested = self._evaluate("test") if "test" in self.task.parts_evaluated else Evaluation({}, {})
+        if self.folder is not None and self.place.rank == 0:
+            final = {"epoch": self._best_epoch(), **tested.metrics}
+            self.folder.finish(state_of(self.model), final, tested.outputs, seconds=self.seconds)
+        return Trained(self.model, self.history, self._best_epoch(), tested.metrics, tested.outputs, self.seconds)
+
+    def _save(self) -> None:
+        self.model.objective.synchronize()
+        if self.folder is None or self.place.rank != 0:
+            return
+        progress = {
+            "epoch": self.epoch,
+            "step": self.step,
+            "loss_sum": float(self.loss_sum),
+            "history": self.history,
+            "seconds": self.seconds,
+        }
+        tensors = {
+            "model": state_of(self.model),
+            "optimizer": self.optimizer.state_dict(),
+            "best": self.best,
+            "random": {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all()},
+        }
+        self.folder.save_state(progress, tensors)
+
+    def _restore(self) -> None:
+        found = None if self.folder is None else self.folder.load_state()
+        if found is None:
+            return
+        progress, tensors = found
+        self.epoch, self.step = progress["epoch"], progress["step"]
+        self.loss_sum = torch.tensor(progress["loss_sum"], dtype=torch.float64, device=self.place.device)
+        self.history, self.seconds = progress["history"], progress["seconds"]
+        self.model.load_state_dict(tensors["model"])
+        self.optimizer.load_state_dict(tensors["optimizer"])
+        self.best = tensors["best"]
+        torch.set_rng_state(tensors["random"]["cpu"])
+        torch.cuda.set_rng_state_all(tensors["random"]["cuda"])
+
+
+def _shares(parts: Sequence[Any]) -> Sequence[Tensor | float]:
+    """What each part's mean loss counts for in the batch's: its share of the samples' weight, over all processes."""
+    if len(parts) == 1:
+        return [1.0]
+    weights = sum_over_processes(torch.stack([part.weight.sum() for part in parts]))
+    return (weights / weights.sum()).unbind()

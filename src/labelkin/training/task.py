@@ -1,0 +1,161 @@
+"""What is trained on what: a task hands the loop its batches, takes losses and measures. Nobody needs to fork the loop."""
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from labelkin import metrics
+from labelkin._checks import InputError, near
+from labelkin.data import AUGMENTATIONS, Batches, Dataset
+from labelkin.data.batches import Minibatch
+from labelkin.structure import Taxonomy
+from labelkin.training.model import Model
+from labelkin.training.settings import Settings
+
+EVALUATION_BATCH = 1024
+
+
+class Place(NamedTuple):
+    """Where a process stands: its device, and its place among the processes."""
+
+    device: torch.device
+    rank: int = 0
+    world: int = 1
+    gather: Callable[[Tensor], Tensor] = lambda part: part.unsqueeze(0)  # (n, ...) to (world, n, ...)
+
+
+class Evaluation(NamedTuple):
+    metrics: dict[str, float]
+    outputs: dict[str, Tensor]  # "scores" (n, K) and "target" (n,), in the split's order
+
+
+class Task(ABC):
+    """Batches in, numbers out."""
+
+    @abstractmethod
+    def batches(self, settings: Settings, place: Place) -> Any:
+        """The training batches: `len()` steps an epoch, `epoch(e, start=s)` to iterate."""
+
+    @abstractmethod
+    def loss(self, model: Callable[..., Any], batch: Any) -> Any:
+        """The `Loss` of a batch; `model` may be wrapped for parallel training."""
+
+    @abstractmethod
+    def parts(self, batch: Any, count: int) -> list[Any]:
+        """A batch in `count` parts, for gradient accumulation."""
+
+    @abstractmethod
+    def refresh(self, model: Model, place: Place) -> None:
+        """A pass over the training set for objectives that need one."""
+
+    @abstractmethod
+    def evaluate(self, model: Model, part: str, place: Place) -> Evaluation:
+        """The metrics and outputs on a part of the data ("val", "test"), the same on every process."""
+
+    @property
+    @abstractmethod
+    def parts_evaluated(self) -> tuple[str, ...]:
+        """The parts measured after every epoch; "val", where it is there, chooses the epoch that counts."""
+
+
+class Classify(Task):
+    """Classification of a `Dataset`."""
+
+    def __init__(self, dataset: Dataset, taxonomy: Taxonomy | None = None) -> None:
+        self.dataset = dataset
+        self.taxonomy = dataset.taxonomy if taxonomy is None else taxonomy.reorder(dataset.classes)
+        self._ordered: dict[str, Batches] = {}
+
+    @property
+    def parts_evaluated(self) -> tuple[str, ...]:
+        return ("test",) if self.dataset.val is None else ("val", "test")
+
+    def batches(self, settings: Settings, place: Place) -> Batches:
+        return Batches(
+            self.dataset.train,
+            batch_size=min(settings.batch_size, len(self.dataset.train)),
+            shuffle=True,
+            seed=settings.seed,
+            device=place.device,
+            augment=[augmentation(name) for name in settings.augment],
+            normalise=self.dataset.normalise,
+            balanced=settings.balanced,
+            rank=place.rank,
+            world=place.world,
+            workers=settings.workers,
+        )
+
+    def loss(self, model: Callable[..., Any], batch: Minibatch) -> Any:
+        return model(batch.inputs, batch.targets, index=batch.index, weight=batch.weight)
+
+    def weighed(self, batch: Minibatch) -> Minibatch:
+        """A training batch with the weights of its samples; a task whose samples have some multiplies them in here."""
+        return batch
+
+    def parts(self, batch: Minibatch, count: int) -> list[Minibatch]:
+        batch = self.weighed(batch)
+        if count == 1:
+            return [batch]
+        return [Minibatch(*part) for part in zip(*(torch.chunk(field, count) for field in batch), strict=True)]
+
+    def refresh(self, model: Model, place: Place) -> None:
+        batches = map(self.weighed, self._in_order("train", place))
+        model.objective.refresh((model(batch.inputs), batch.targets, batch.weight) for batch in batches)
+
+    def _in_order(self, part: str, place: Place) -> Iterator[Minibatch]:
+        """All samples of a part, in order; moved to the device once."""
+        if part not in self._ordered:
+            split = self.dataset.splits[part]
+            self._ordered[part] = Batches(
+                split,
+                batch_size=min(EVALUATION_BATCH * place.world, len(split)),
+                device=place.device,
+                normalise=self.dataset.normalise,
+                rank=place.rank,
+                world=place.world,
+            )
+        return self._ordered[part].epoch(0)
+
+    def evaluate(self, model: Model, part: str, place: Place) -> Evaluation:
+        found: list[list[Tensor]] = []
+        for batch in self._in_order(part, place):
+            scores = model.objective.scores(model(batch.inputs))
+            gathered = [
+                place.gather(field).flatten(0, 1) for field in (scores, batch.targets, batch.index, batch.weight)
+            ]
+            found.append([field[gathered[3] > 0].cpu() for field in gathered[:3]])
+        scores, target, index = (torch.cat(field) for field in zip(*found, strict=True))
+        order = index.argsort()
+        scores, target = scores[order].float(), target[order]
+        return Evaluation(self._measured(scores, target), {"scores": scores, "target": target})
+
+    def _measured(self, scores: Tensor, target: Tensor) -> dict[str, float]:
+        predicted = scores.argmax(-1)
+        found = {"accuracy": metrics.accuracy(predicted, target).mean}
+        if scores.shape[-1] > 5:
+            found["top5"] = metrics.top_k_accuracy(scores, target, k=5).mean
+        if self.taxonomy is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # no mistakes: NaN says so in the table
+                found["severity"] = metrics.mistake_severity(predicted, target, self.taxonomy).mean
+        return found
+
+
+def augmentation(text: str) -> Any:
+    """An augmentation by name, with a number where it takes one: "flip", "pad-crop:4", "rotation:15"."""
+    name, _, argument = text.partition(":")
+    if name not in AUGMENTATIONS:
+        raise InputError(
+            f"augment: expected some of {', '.join(AUGMENTATIONS)}, got {name!r}.{near(name, AUGMENTATIONS)}"
+        )
+    if not argument:
+        return AUGMENTATIONS[name]()
+    try:
+        number = float(argument)
+    except ValueError:
+        raise InputError(f"augment: expected a number after {name}:, got {argument!r}.") from None
+    return AUGMENTATIONS[name](int(number) if number.is_integer() else number)
