@@ -28,6 +28,8 @@ class Mutant(NamedTuple):
 FLAT, TREE, MIX = "test_cross_entropy.py", "test_trees_functional.py", "test_mixing.py"
 EMBED, ADAPT, BASE = "test_label_embedding.py", "test_adaptive.py", "test_baselines.py"
 CONTRACT = "test_contract.py"
+SAMPLES, BEHAVES = "test_contract_samples.py", "test_adaptive_behaviour.py"
+LEARNS, RECORDS, EMBEDS = "test_mixed_learning.py", "test_retrospection_behaviour.py", "test_label_embedding_behaviour.py"
 
 MUTANTS = [
     Mutant(
@@ -42,7 +44,7 @@ MUTANTS = [
         "functional/collectives.py",
         "return (weight * values).sum() * world_size()",
         "return values.sum() * world_size()",
-        CONTRACT,
+        SAMPLES,
     ),
     Mutant(
         "label smoothing: true class left out",
@@ -93,7 +95,7 @@ MUTANTS = [
         "objectives/mixed.py",
         "self.prior * self.targets.prior()",
         "0 * self.targets.prior()",
-        CONTRACT,
+        LEARNS,
     ),
     Mutant(
         "tree: siblings not apart",
@@ -187,14 +189,14 @@ MUTANTS = [
         "objectives/label_embedding.py",
         "self.similarity_head(features.detach())",
         "self.similarity_head(features)",
-        CONTRACT,
+        EMBEDS,
     ),
     Mutant(
         "label embedding: learns from wrong outputs",
         "objectives/label_embedding.py",
         "embedding=(share * right * terms.embedding).sum()",
         "embedding=(share * terms.embedding).sum()",
-        CONTRACT,
+        EMBEDS,
     ),
     Mutant(
         "compressed embedding: relu dropped",
@@ -236,14 +238,14 @@ MUTANTS = [
         "objectives/adaptive.py",
         "updated = self._blend(kept, sums.means(), due & sums.present)",
         "updated = self._blend(kept, sums.means(), due | sums.present)",
-        CONTRACT,
+        BEHAVES,
     ),
     Mutant(
         "adaptive: always due",
         "objectives/adaptive.py",
         "(self.step - self.warmup) % self.every == 0",
         "(self.step - self.warmup) % 1 == 0",
-        CONTRACT,
+        BEHAVES,
     ),
     Mutant(
         "retrospection: tau^2 dropped",
@@ -257,7 +259,7 @@ MUTANTS = [
         "objectives/retrospection.py",
         "self.epoch % self.every == 0",
         "self.epoch > 0",
-        CONTRACT,
+        RECORDS,
     ),
     Mutant(
         "static labels: absolute error",

@@ -14,6 +14,4 @@ def require(module: str, *, extra: str, use: str) -> ModuleType:
         return import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
-        raise MissingExtra(
-            f"{use} needs {package}, which is not installed: pip install 'labelkin[{extra}]'"
-        ) from error
+        raise MissingExtra(f"{use} needs {package}, which is not installed: pip install 'labelkin[{extra}]'") from error

@@ -24,7 +24,7 @@ class AdaptiveLabels(Objective):
     are z in `dims` dimensions (K by default; the paper's LwAL10 has 10 K); labels start at the first K unit vectors.
 
     - `repel`: weight of the mean cosine similarity over pairs of different classes, on due steps (Eq. 3; the paper's 10).
-    - `detach`: no gradient through the labels. `momentum`: labels are running means; the first mean is taken whole.
+    - `detach`: no gradient through the labels. `momentum`: labels are running means.
     - `leave_one_out`: a sample's own label is the mean of the others of its class. With one sample a class the label *is*
       the sample and the published loss teaches nothing.
     - `scale`: multiplies distances; `"learned"` makes it a parameter that starts at 1.
@@ -37,7 +37,6 @@ class AdaptiveLabels(Objective):
     labels: Tensor
     epoch_labels: Tensor
     step: Tensor
-    seen: Tensor
     refreshed: Tensor
 
     def __init__(
@@ -81,7 +80,6 @@ class AdaptiveLabels(Objective):
         self.register_buffer("labels", torch.eye(self.num_classes, self.width))
         self.register_buffer("epoch_labels", torch.zeros(self.num_classes, self.width))
         self.register_buffer("refreshed", torch.zeros((), dtype=torch.bool))
-        self.register_buffer("seen", torch.zeros(self.num_classes, dtype=torch.bool))
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
 
     def compute(self, outputs: Tensor, batch: Batch) -> Loss:
@@ -97,23 +95,19 @@ class AdaptiveLabels(Objective):
         distances = label_distances(z, updated.detach() if self.detach else updated)
         if self.leave_one_out:
             own, alone = leave_one_out_means(z, target, weight, sums)
-            own = self._blend(kept, own, due & ~alone, target)
+            own = self._blend(kept[target], own, due & ~alone)
             own_distance = distance_to(z, own.detach() if self.detach else own)
             distances = distances.scatter(-1, target.unsqueeze(-1), own_distance.unsqueeze(-1))
         data = self.mean(cross_entropy(self._logits(distances), target), batch)
-        state = {"labels": updated.detach(), "seen": self.seen | (due & sums.present), "step": self.step + 1}
+        state = {"labels": updated.detach(), "step": self.step + 1}
         if not self.repel:
             return Loss(data, {"cross_entropy": data}, state)
         repelling = torch.where(due, repel(z, target, weight, self.num_classes), torch.zeros_like(data))
         return Loss(data + self.repel * repelling, {"cross_entropy": data, "repel": repelling}, state)
 
-    def _blend(self, kept: Tensor, means: Tensor, move: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Where `move` says so, kept labels take a step to the means: all the way if there is no momentum or no past."""
-        seen = as_it_was(self.seen)
-        if rows is not None:
-            kept, seen = kept[rows], seen[rows]
-        keep = torch.where(seen, self.momentum, 0.0).to(means.dtype).unsqueeze(-1)
-        return torch.where(move.unsqueeze(-1), keep * kept + (1 - keep) * means, kept)
+    def _blend(self, kept: Tensor, means: Tensor, move: Tensor) -> Tensor:
+        """Where `move` says so, kept labels take a step to the means: all the way without momentum."""
+        return torch.where(move.unsqueeze(-1), self.momentum * kept + (1 - self.momentum) * means, kept)
 
     def _logits(self, distances: Tensor) -> Tensor:
         if self.log_scale is not None:

@@ -1,0 +1,43 @@
+"""Data sets by name or path, their splits, and batches of them on the device.
+
+`load("digits")`, `load("cifar100", validation_fraction=0.1)`, `load("photos/")`, `load("table.csv", label="species")`;
+then `Batches(data.train, batch_size=128, shuffle=True, normalise=data.normalise)`.
+"""
+
+from labelkin.data.augment import AUGMENTATIONS, Augmentation, Chain, Flip, Normalise, PadCrop, Rotation, Shift, augment
+from labelkin.data.batches import Batches, Minibatch
+from labelkin.data.dataset import ArraySplit, Dataset, FileSplit, Split
+from labelkin.data.images import UnreadableImage
+from labelkin.data.loading import load
+from labelkin.data.locate import cache_folder, data_folders, fetch, find
+from labelkin.data.sources import DATASETS, Source
+from labelkin.data.splits import label_noise, stratified, subset
+
+__all__ = [
+    "AUGMENTATIONS",
+    "DATASETS",
+    "ArraySplit",
+    "Augmentation",
+    "Batches",
+    "Chain",
+    "Dataset",
+    "FileSplit",
+    "Flip",
+    "Minibatch",
+    "Normalise",
+    "PadCrop",
+    "Rotation",
+    "Shift",
+    "Source",
+    "Split",
+    "UnreadableImage",
+    "augment",
+    "cache_folder",
+    "data_folders",
+    "fetch",
+    "find",
+    "label_noise",
+    "load",
+    "stratified",
+    "subset",
+]

@@ -1,0 +1,119 @@
+"""One image file in, one `uint8` tensor of a fixed form out; what cannot be read is named."""
+
+import os
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from labelkin._checks import InputError, listed
+from labelkin._extras import require
+
+OnError = Literal["stop", "skip"]
+SUFFIXES = frozenset([".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp"])
+# Images that share one size keep it up to LARGEST_KEPT pixels a side; photographs are brought to DEFAULT_SIZE.
+LARGEST_KEPT, DEFAULT_SIZE, HEADERS_READ = 256, 64, 64
+
+
+class ImageForm(NamedTuple):
+    """What every image of a set is brought to."""
+
+    channels: int
+    height: int
+    width: int
+
+
+class UnreadableImage(InputError):
+    """An image file that cannot be decoded."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(
+            f"the image {str(path)!r} cannot be read ({reason}); replace or remove it, or pass on_error='skip'."
+        )
+        self.reason = reason
+
+
+def read_image(path: Path, form: ImageForm) -> Tensor:
+    """(C, H, W) `uint8`: turned as its EXIF says, the shorter side fitted, the middle of the longer one kept."""
+    pil, ops = _pillow()
+    mode = "L" if form.channels == 1 else "RGB"
+    try:
+        with pil.open(path) as image:
+            image.draft(mode, (2 * max(form[1:]),) * 2)  # a JPEG can be decoded at a fraction of its size
+            upright = ops.exif_transpose(image)
+        fitted = ops.fit(_eight_bits(upright).convert(mode), (form.width, form.height), pil.Resampling.BILINEAR)
+        pixels = np.array(fitted, dtype=np.uint8).reshape(form.height, form.width, form.channels)
+    except Exception as error:  # decoders fail in many ways on broken files; each of them means the same here
+        raise UnreadableImage(path, str(error)) from error
+    return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
+
+
+def read_images(paths: Sequence[Path], form: ImageForm, *, on_error: OnError) -> tuple[Tensor, Tensor]:
+    """All images (n, C, H, W), and the positions in `paths` that were read; with "skip" the rest are warned of."""
+    _pillow()
+    images = torch.empty((len(paths), *form), dtype=torch.uint8)
+
+    def read_into(position: int) -> bool:
+        try:
+            images[position] = read_image(paths[position], form)
+        except UnreadableImage:
+            if on_error == "stop":
+                raise
+            return False
+        return True
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # Pillow decodes outside the interpreter's lock
+        was_read = torch.tensor(list(pool.map(read_into, range(len(paths)))), dtype=torch.bool)
+    if bool(was_read.all()):
+        return images, torch.arange(len(paths))
+    warn_skipped([path for path, fine in zip(paths, was_read.tolist(), strict=True) if not fine])
+    kept = torch.nonzero(was_read).flatten()
+    return images[kept], kept
+
+
+def warn_skipped(paths: Sequence[Path]) -> None:
+    names = listed([str(path) for path in paths], limit=20)
+    warnings.warn(f"{len(paths)} image(s) could not be read and are skipped: {names}", stacklevel=2)
+
+
+def choose_form(paths: Sequence[Path], *, image_size: int | None) -> ImageForm:
+    """The form for a set: `image_size` square where given, else the size that its images share.
+
+    Only a spread of file headers is looked at; grey stays grey where all of them are grey.
+    """
+    pil, _ = _pillow()
+    sizes, grey = set(), True
+    for path in paths[:: max(1, len(paths) // HEADERS_READ)]:
+        try:
+            with pil.open(path) as image:
+                sizes.add(image.size)
+                grey = grey and image.mode in ("1", "L", "I", "I;16", "F")
+        except OSError:
+            continue  # it is named when its turn to be read comes
+    shared = sizes.pop() if len(sizes) == 1 else None
+    if image_size is not None:
+        shared = (image_size, image_size)
+    elif shared is None or max(shared) > LARGEST_KEPT:
+        shared = (DEFAULT_SIZE, DEFAULT_SIZE)
+    return ImageForm(1 if grey else 3, shared[1], shared[0])
+
+
+def _eight_bits(image: Any) -> Any:
+    """Sixteen bits and more are scaled down; Pillow itself would cut everything above 255 off."""
+    if image.mode not in ("I", "I;16", "I;16B", "F"):
+        return image
+    pil, _ = _pillow()
+    values = np.array(image, dtype=np.float64)
+    if image.mode == "F" or values.max(initial=0) > 65535 or values.min(initial=0) < 0:
+        raise ValueError(f"its pixels are {image.mode!r} from {values.min()} to {values.max()}, expected 8 or 16 bits")
+    return pil.fromarray((values / 257).round().astype(np.uint8))
+
+
+def _pillow() -> tuple[Any, Any]:
+    use = "reading image files"
+    return require("PIL.Image", extra="data", use=use), require("PIL.ImageOps", extra="data", use=use)

@@ -1,0 +1,122 @@
+"""`load`: a name or a path in, a data set with its splits out."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from labelkin._checks import InputError, check_choice, check_count, check_number, listed, near
+from labelkin.data.dataset import Dataset
+from labelkin.data.images import OnError
+from labelkin.data.locate import obtain
+from labelkin.data.paths import reader_at
+from labelkin.data.read import Read
+from labelkin.data.shaping import divided, in_memory, restricted, with_fewer, with_noise
+from labelkin.data.sources import DATASETS
+from labelkin.structure import catalogue
+
+
+def load(
+    name: str | os.PathLike[str],
+    *,
+    data_dir: str | os.PathLike[str] | None = None,
+    download: bool = True,
+    seed: int = 0,
+    test_fraction: float | None = None,
+    validation_fraction: float | None = None,
+    classes: Sequence[str] | None = None,
+    subset: float | None = None,
+    label_noise: float = 0.0,
+    label: str | None = None,
+    image: str | None = None,
+    features: Sequence[str] | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    image_size: int | None = None,
+    on_error: OnError | None = None,
+    stream: bool | None = None,
+) -> Dataset:
+    """A set of `DATASETS` by name, or your own by path (`./digits` where a name would be meant).
+
+    Splits: a set's own where it has them (train and val alone: val is tested on), else `test_fraction` (0.2) of every
+    class by `seed`; `validation_fraction` of the training split on request. `classes` keeps those alone, in that order;
+    `subset` that share of every class's training samples; `label_noise` exchanges that share of training labels between
+    classes paired at random (004).
+
+    Tables take `label`, `image`, `features` (see `read_tables`); `.npy` takes `labels`, the file of them. Images are
+    brought to `image_size` squared (default: the size they share, else 64); one that cannot be read stops the reading
+    or, with `on_error="skip"`, is warned of and left out. `stream` reads images when their batch comes (default: where
+    they would take more than 1 GiB).
+    """
+    check_count("seed", seed, least=0)
+    for argument, share in (
+        ("test_fraction", test_fraction),
+        ("validation_fraction", validation_fraction),
+        ("subset", subset),
+    ):
+        if share is not None:
+            check_number(argument, share, low=0, high=1, open_low=True)
+    check_number("label_noise", label_noise, low=0, high=1)
+    if on_error is not None:
+        check_choice("on_error", on_error, ("stop", "skip"))
+    if image_size is not None:
+        check_count("image_size", image_size)
+    given: dict[str, Any] = {"label": label, "image": image, "features": features, "labels": labels}
+    given |= {"image_size": image_size, "on_error": on_error, "stream": stream}
+    options = {key: value for key, value in given.items() if value is not None}
+    title, found = _read(name, data_dir=data_dir, download=download, options=options)
+    if classes is not None:
+        found = restricted(found, classes)
+    found = divided(title, found, seed=seed, test_fraction=test_fraction, validation_fraction=validation_fraction)
+    found = with_fewer(found, subset, seed=seed) if subset is not None else found
+    found = with_noise(found, label_noise, seed=seed) if label_noise else found
+    found = in_memory(found, stream=stream)
+    assert found.test is not None
+    return Dataset(
+        name=title,
+        classes=found.classes,
+        train=found.train,
+        test=found.test,
+        val=found.val,
+        taxonomy=found.taxonomy,
+        coarse_classes=found.coarse_classes,
+    )
+
+
+def _read(
+    name: str | os.PathLike[str],
+    *,
+    data_dir: str | os.PathLike[str] | None,
+    download: bool,
+    options: dict[str, Any],
+) -> tuple[str, Read]:
+    """What the files hold, and what the set is called."""
+    reading = {key: value for key, value in options.items() if key != "stream"}
+    source = DATASETS.get(name) if isinstance(name, str) else None
+    if source is not None:
+        _check_options(str(name), options, source.options)
+        found = source.read(obtain(str(name), source.place, data_dir=data_dir, download=download), **reading)
+        return str(name), _with_tree(found, source.tree)
+    path = Path(name).expanduser()
+    if isinstance(name, str) and not path.exists() and _looks_like_a_name(name):
+        raise InputError(
+            f"there is no data set or path {name!r}; known sets: {', '.join(DATASETS)}.{near(name, DATASETS)}"
+        )
+    reader = reader_at(path)
+    _check_options(str(name), options, reader.options)
+    return path.resolve().name, _with_tree(reader.read(path, **reading), reader.tree)
+
+
+def _with_tree(found: Read, tree: str | None) -> Read:
+    """The tree that comes with the package for a published set."""
+    return found if tree is None else found._replace(taxonomy=catalogue.taxonomy(tree).reorder(found.classes))
+
+
+def _looks_like_a_name(name: str) -> bool:
+    return not (set(name) & {"/", os.sep, "~"} or name.startswith(".") or Path(name).suffix)
+
+
+def _check_options(name: str, options: dict[str, Any], known: Sequence[str]) -> None:
+    unknown = [key for key in options if key not in known]
+    if unknown:
+        takes = f"it takes {listed(known)}" if known else "it takes no such options"
+        raise InputError(f"{unknown[0]}: has no meaning for {name}; {takes}.")

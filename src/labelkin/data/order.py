@@ -1,0 +1,89 @@
+"""Which samples an epoch visits, in which order: a function of the seed and the epoch alone."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from labelkin._checks import InputError, listed
+
+Ints = npt.NDArray[np.int64]
+# One stream of random numbers a purpose, apart from those of `splits`.
+ORDER, AUGMENT = 11, 12
+
+
+class Shard(NamedTuple):
+    """The rows of a global batch that one rank holds; where the batch does not divide, `weight` is 0 on padding."""
+
+    rows: Tensor
+    weight: Tensor
+
+
+def shuffled(count: int, *, seed: int, epoch: int) -> Tensor:
+    return torch.from_numpy(np.random.default_rng([seed, ORDER, epoch]).permutation(count))
+
+
+def uniforms(count: int, numbers: int, *, seed: int, epoch: int) -> Tensor:
+    """(count, numbers) in [0, 1), a row for each place in the epoch's order."""
+    draws = np.random.default_rng([seed, AUGMENT, epoch]).random((count, numbers), dtype=np.float32)
+    return torch.from_numpy(draws)
+
+
+def shard(count: int, *, rank: int, world: int) -> Shard:
+    """Rank `rank`'s rows of a batch of `count`, the same number on every rank; padding repeats row 0."""
+    share = -(-count // world)
+    rows = torch.arange(rank * share, (rank + 1) * share)
+    real = rows < count
+    return Shard(torch.where(real, rows, 0), real.float())
+
+
+def balanced_order(targets: Tensor, *, batch_size: int, each: int, steps: int, seed: int, epoch: int) -> Tensor:
+    """(steps * batch_size,) positions: `each` samples of `batch_size / each` classes a batch, none twice in a batch.
+
+    The classes used least so far come first, ties at random, so that over an epoch all are used equally often (to
+    one). A class's samples are dealt in shuffled rounds; what does not fill a group waits for the next shuffle.
+    """
+    rng = np.random.default_rng([seed, ORDER, epoch])
+    members = _members(targets.numpy())
+    per_batch = batch_size // each
+    used = np.zeros(len(members), dtype=np.int64)
+    chosen = np.empty((steps, per_batch), dtype=np.int64)
+    for step in range(steps):
+        chosen[step] = np.argsort(used + rng.random(len(members)))[:per_batch]
+        used[chosen[step]] += 1
+    groups = [_dealt(own, each, rounds, rng) for own, rounds in zip(members, used.tolist(), strict=True)]
+    order = np.empty((steps, per_batch, each), dtype=np.int64)
+    for k, dealt in enumerate(groups):
+        order[chosen == k] = dealt
+    return torch.from_numpy(order.reshape(-1))
+
+
+def check_balanced(targets: Tensor, *, batch_size: int, each: int) -> None:
+    """Refuse batches that cannot hold `each` samples of every class they name."""
+    counts = torch.bincount(targets)
+    present = counts[counts > 0]
+    if batch_size % each or batch_size // each > len(present):
+        raise InputError(
+            f"batch_size: with balanced={each}, expected a multiple of {each} up to {each * len(present)} "
+            f"({len(present)} classes), got {batch_size}."
+        )
+    if int(present.min()) < each:
+        short = [int(k) for k in torch.nonzero((counts > 0) & (counts < each)).flatten()]
+        raise InputError(
+            f"balanced: expected at least {each} samples of every class, too few of class {listed(short)}."
+        )
+
+
+def _members(targets: Ints) -> list[Ints]:
+    """The positions of each class that has any."""
+    order = np.argsort(targets, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(targets[order])) + 1)
+
+
+def _dealt(own: Ints, each: int, rounds: int, rng: np.random.Generator) -> Ints:
+    """(rounds, each): groups of a class's samples, shuffled anew whenever they run out."""
+    whole = len(own) // each
+    shuffles = [rng.permutation(own)[: whole * each].reshape(whole, each) for _ in range(-(-rounds // whole))]
+    return np.concatenate(shuffles)[:rounds] if shuffles else np.empty((0, each), dtype=np.int64)

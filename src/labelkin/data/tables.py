@@ -1,0 +1,182 @@
+"""Tables of samples (.csv, .jsonl, .parquet): one column is the label, the others numbers or the path of an image."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from labelkin._checks import InputError, listed, near
+from labelkin.data.arrays import check_finite
+from labelkin.data.dataset import ArraySplit, FileSplit, Split
+from labelkin.data.folders import PARTS
+from labelkin.data.images import SUFFIXES, OnError, choose_form
+from labelkin.data.read import Read, class_names, positions
+from labelkin.data.rows import read_rows
+
+LABEL, SPLIT = "label", "split"
+
+
+class Roles(NamedTuple):
+    """What the columns are for."""
+
+    label: str
+    image: str | None
+    features: tuple[str, ...]
+
+
+class Table(NamedTuple):
+    """The samples of one file; `images` or `features` (n, D) holds them, `parts` where a split column gives them."""
+
+    labels: list[str]
+    images: list[Path]
+    features: npt.NDArray[np.float32]
+    parts: list[str]
+
+
+def read_tables(
+    paths: Mapping[str, Path],
+    *,
+    label: str | None = None,
+    image: str | None = None,
+    features: Sequence[str] | None = None,
+    image_size: int | None = None,
+    on_error: OnError = "stop",
+) -> Read:
+    """One file for each part, or `{"train": path}` alone, which a column called split may divide.
+
+    The label is the column `label`. Samples are images where a column, or the one named `image`, holds their paths, which
+    start at the table's folder; else all other columns are numbers, or those named in `features`.
+    """
+    roles = _roles(paths["train"], label, image, features)
+    tables = {part: _table(path, roles) for part, path in paths.items()}
+    if on_error == "stop":
+        for part, table in tables.items():
+            _check_images(table, paths[part])
+    if tables["train"].parts and len(tables) == 1:
+        tables = _divided(tables["train"], paths["train"])
+    classes = class_names(tables["train"].labels)
+    form = None
+    if tables["train"].images:
+        form = choose_form(tables["train"].images, image_size=image_size)
+    splits: dict[str, Split] = {}
+    for part, table in tables.items():
+        targets = positions(table.labels, classes, source=str(paths.get(part, paths["train"])))
+        if form is None:
+            splits[part] = ArraySplit(torch.from_numpy(table.features), targets)
+        else:
+            files = tuple(table.images)
+            splits[part] = FileSplit(paths=files, targets=targets, form=form, on_error=on_error)
+    return Read(classes, splits["train"], splits.get("test"), splits.get("val"))
+
+
+def _table(path: Path, roles: Roles) -> Table:
+    columns, rows = read_rows(path)
+    _check_columns(path, columns, roles)
+    place = {name: i for i, name in enumerate(columns)}
+    wanted = [place[name] for name in roles.features]
+    divided = SPLIT in place and SPLIT not in (roles.label, *roles.features)
+    lines: list[str] = []
+    table = Table([], [], np.empty((0, len(wanted)), dtype=np.float32), [])
+    numbers: list[npt.NDArray[np.float32]] = []
+    for line, row in rows:
+        lines.append(f"line {line}")
+        table.labels.append(_label(row[place[roles.label]], roles.label, path, line))
+        if divided:
+            table.parts.append(_part(row[place[SPLIT]], path, line))
+        if roles.image is not None:
+            table.images.append(path.parent / str(row[place[roles.image]]))
+        else:
+            numbers.append(_numbers([row[i] for i in wanted], roles.features, path, line))
+    if not lines:
+        raise InputError(f"{path}: the table has columns but no rows.")
+    if roles.image is not None:
+        return table
+    values = np.stack(numbers)
+    check_finite(values, source=str(path), columns=roles.features, samples=lines)
+    return table._replace(features=values)
+
+
+def _roles(path: Path, label: str | None, image: str | None, features: Sequence[str] | None) -> Roles:
+    """What the columns of the training table are for; the other tables follow it."""
+    columns, rows = read_rows(path)
+    label = LABEL if label is None else label
+    if image is None and features is None:
+        _, first = next(rows, (0, [""] * len(columns)))
+        named = [
+            name for name, value in zip(columns, first, strict=True) if Path(str(value)).suffix.lower() in SUFFIXES
+        ]
+        image = next((name for name in named if name != label), None)
+    if image is not None:
+        return Roles(label, image, ())
+    rest = tuple(name for name in columns if name not in (label, SPLIT)) if features is None else tuple(features)
+    if not rest:
+        raise InputError(f"{path}: no column is left for the inputs beside the label {label!r}.")
+    return Roles(label, None, rest)
+
+
+def _check_columns(path: Path, columns: Sequence[str], roles: Roles) -> None:
+    wanted = {"label": (roles.label,), "image": (roles.image,) if roles.image else (), "features": roles.features}
+    for argument, names in wanted.items():
+        for name in names:
+            if name not in columns:
+                hint = near(name, columns)
+                raise InputError(f"{argument}: {path} has no column {name!r}, only {listed(list(columns))}.{hint}")
+
+
+def _divided(table: Table, path: Path) -> dict[str, Table]:
+    """The rows of each part."""
+    divided = {}
+    for part in sorted(set(table.parts)):
+        mine = [i for i, own in enumerate(table.parts) if own == part]
+        images = [table.images[i] for i in mine] if table.images else []
+        values = table.features[mine] if len(table.features) else table.features
+        divided[part] = Table([table.labels[i] for i in mine], images, values, [])
+    if "train" not in divided:
+        raise InputError(f"{path}: the column {SPLIT!r} never says 'train'.")
+    return divided
+
+
+def _label(value: Any, column: str, path: Path, line: int) -> str:
+    text = "" if value is None else str(value).strip()
+    if not text:
+        raise InputError(f"{path}, line {line}: no label in column {column!r}.")
+    return text
+
+
+def _part(value: Any, path: Path, line: int) -> str:
+    try:
+        return PARTS[str(value).strip().lower()]
+    except KeyError:
+        raise InputError(f"{path}, line {line}: expected 'train', 'val' or 'test' as split, got {value!r}.") from None
+
+
+def _check_images(table: Table, path: Path) -> None:
+    missing = [str(file) for file in table.images if not file.is_file()]
+    if missing:
+        raise InputError(f"{path}: names {len(missing)} image(s) that are not there: {listed(missing)}.")
+
+
+def _numbers(values: Sequence[Any], names: Sequence[str], path: Path, line: int) -> npt.NDArray[np.float32]:
+    try:
+        numbers = [float(value) for value in values]
+    except (TypeError, ValueError):
+        numbers = [_number(value, name, path, line) for value, name in zip(values, names, strict=True)]
+    with np.errstate(over="ignore"):  # too large for float32 is infinite, which is refused with its line
+        return np.array(numbers, dtype=np.float32)
+
+
+def _number(value: Any, column: str, path: Path, line: int) -> float:
+    """A number, NaN for an empty cell (counted and refused together), or the reason why not."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return float("nan")
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        shown = repr(value) if len(repr(value)) <= 40 else f"{repr(value)[:40]}..."
+        raise InputError(
+            f"{path}, line {line}: expected a number in column {column!r}, got {shown}; name the numeric columns with "
+            "features=, or the column of image paths with image=."
+        ) from None
