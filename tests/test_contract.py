@@ -57,7 +57,8 @@ def test_shapes(case: Case):
     assert scores.shape == (3, 2, CLASSES)
     assert objective.label_vectors().shape[0] == CLASSES
     assert objective.label_vectors().dim() == 2
-    if case.objective == "static-labels":
+    assert objective.has_probabilities == (case.objective != "static-labels")
+    if not objective.has_probabilities:
         with pytest.raises(InputError, match="no probabilities"):
             objective.log_probs(outputs)
     else:

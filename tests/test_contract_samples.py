@@ -121,6 +121,19 @@ def test_the_loss_is_the_weighted_mean_of_each_sample_s_own(case: Case):
 
 
 @every_case
+def test_a_loss_that_accumulates_is_the_mean_of_its_parts(case: Case):
+    objective = case.settled(class_weight=True)
+    weight = torch.rand(12, generator=generator(0), dtype=torch.float64)
+    parts = [slice(0, 5), slice(5, 12)]
+    same = []
+    for sample in two_samples(case, objective):
+        own = [step(copy.deepcopy(objective), sample.take(part), weight=weight[part]).loss for part in parts]
+        mean = sum(weight[part].sum() * loss for part, loss in zip(parts, own, strict=True)) / weight.sum()
+        same.append(bool(torch.isclose(step(objective, sample, weight=weight).loss, mean, rtol=1e-9, atol=0)))
+    assert all(same) == objective.accumulates
+
+
+@every_case
 def test_classes_by_another_name(case: Case):
     """Relation, tree, state, head and targets renamed together: scores and gradients follow, the loss stays."""
     here, order = world(), torch.tensor([3, 0, 5, 1, 4, 2])

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from math import isfinite
+from numbers import Integral
+from typing import Any
 
 
 class InputError(ValueError):
@@ -39,13 +41,16 @@ def check_number(
         raise InputError(f"{argument}: expected a number in {bounds}, got {value!r}.")
 
 
-def check_count(argument: str, value: int, *, least: int = 1) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+def check_count(argument: str, value: Any, *, least: int = 1) -> None:
+    """Refuse what is not a whole number, Python's or numpy's, of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise InputError(f"{argument}: expected a whole number of at least {least}, got {value!r}.")
 
 
 def check_names(argument: str, names: Sequence[str], *, least: int = 1) -> None:
     """Names are strings, not empty, each once."""
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise InputError(f"{argument}: expected a list of names, got {names!r}.")
     for name in names:
         if not isinstance(name, str) or not name:
             raise InputError(f"{argument}: expected non-empty strings, got {name!r}.")

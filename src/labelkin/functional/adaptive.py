@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from labelkin._checks import InputError
 from labelkin.functional.collectives import sum_over_processes
 
 FLOOR = 1e-6  # of a distance: the square root has no gradient at 0
@@ -39,6 +40,7 @@ def sum_by_class(batches: Iterable[tuple[Tensor, ...]], classes: int, width: int
     total, weight = torch.zeros(classes, width, dtype=torch.float64), torch.zeros(classes, dtype=torch.float64)
     with torch.no_grad():
         for outputs, target, *given in batches:
+            _check_batch(outputs, target, classes, width)
             total, weight = total.to(outputs.device), weight.to(outputs.device)
             each = given[0].reshape(-1).double() if given else total.new_ones(target.numel())
             total.index_add_(0, target.reshape(-1), outputs.reshape(-1, width).double() * each.unsqueeze(-1))
@@ -78,3 +80,10 @@ def repel(z: Tensor, target: Tensor, weight: Tensor, classes: int) -> Tensor:
     across = sums.total.sum(0).square().sum() - sums.total.square().sum()
     pairs = sums.weight.sum().square()
     return across / torch.where(pairs > 0, pairs, torch.ones_like(pairs))
+
+
+def _check_batch(outputs: Tensor, target: Tensor, classes: int, width: int) -> None:
+    if outputs.shape != (*target.shape, width):
+        raise InputError(f"outputs: expected shape {(*target.shape, width)}, got {tuple(outputs.shape)}.")
+    if target.numel() and not 0 <= int(target.min()) <= int(target.max()) < classes:
+        raise InputError(f"target: expected class positions from 0 to {classes - 1}, got {int(target.max())}.")

@@ -34,6 +34,7 @@ class TreeIndex(NamedTuple):
     lengths: Tensor  # (N,): how many of them there are; the node's depth
     parent: Tensor  # (N - 1,): the node above each column's node
     leaves: Tensor  # (K,): the nodes of the classes, in class order
+    leaf_class: Tensor  # (N,): the class of each leaf, -1 for inner nodes
     enter: Tensor  # (N,): preorder number
     leave: Tensor  # (N,): preorder number after the last node below
     merges: tuple[tuple[Tensor, ...], ...]  # bottom up, a level each: where children lie in the growing list of nodes
@@ -47,6 +48,8 @@ def tree_index(taxonomy: Taxonomy) -> TreeIndex:
     group_parent = np.flatnonzero(~taxonomy.is_leaf)[order]
     group_at = np.empty(nodes, dtype=np.int64)
     group_at[group_parent] = np.arange(len(group_parent))
+    leaf_class = np.full(nodes, -1, dtype=np.int64)
+    leaf_class[taxonomy.leaves] = np.arange(len(taxonomy.leaves))
     enter, leave = _preorder(taxonomy)
     merges, merge_place = _merges(taxonomy)
     path_columns = taxonomy.paths[:, 1:] - 1
@@ -62,6 +65,7 @@ def tree_index(taxonomy: Taxonomy) -> TreeIndex:
         lengths=torch.from_numpy(taxonomy.depth.copy()),
         parent=torch.from_numpy(taxonomy.parents[1:].copy()),
         leaves=torch.from_numpy(taxonomy.leaves.copy()),
+        leaf_class=torch.from_numpy(leaf_class),
         enter=torch.from_numpy(enter),
         leave=torch.from_numpy(leave),
         merges=merges,

@@ -55,7 +55,7 @@ class AdaptiveLabels(Objective):
         features: int | None = None,
         class_weight: Any = None,
     ) -> None:
-        count = classes if isinstance(classes, int) else len(classes)
+        count = inputs.count_classes(classes)
         check_count("every", every)
         check_count("warmup", warmup, least=0)
         check_number("repel", repel, low=0)
@@ -71,7 +71,7 @@ class AdaptiveLabels(Objective):
             raise InputError(
                 f"dims: expected at least {count}, so that every class starts at a unit vector, got {dims}."
             )
-        super().__init__(classes=classes, features=features, width=width, class_weight=class_weight)
+        super().__init__(classes=classes, features=features, class_weight=class_weight, _width=width)
         self.dims, self.every, self.warmup, self.repel = dims, every, warmup, repel
         self.detach, self.momentum, self.leave_one_out = detach, momentum, leave_one_out
         self.scale, self.eval_labels = scale, eval_labels
@@ -121,7 +121,7 @@ class AdaptiveLabels(Objective):
         return torch.where(self.refreshed, self.epoch_labels, self.labels)
 
     def log_probs(self, outputs: Tensor) -> Tensor:
-        z = inputs.single(outputs)
+        z = inputs.single(self, outputs)
         return F.log_softmax(self._logits(label_distances(z, self.current_labels().to(z.dtype))), -1)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:

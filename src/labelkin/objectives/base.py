@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from labelkin._checks import InputError, check_count, check_names, near
+from labelkin._checks import InputError, check_count, near
 from labelkin.functional.collectives import global_mean
 from labelkin.functional.cross_entropy import is_soft
 from labelkin.objectives import inputs
@@ -33,6 +33,7 @@ class Objective(nn.Module):
     needs: frozenset[str] = frozenset()  # "index", "refresh": what the training loop must provide
     linear_in_target: ClassVar[bool] = False  # whether soft targets (mixup) have a meaning
     takes_nodes: ClassVar[bool] = False
+    outputs_type: ClassVar[type | None] = None  # the NamedTuple of a method with several heads
     has_probabilities: ClassVar[bool] = True  # whether log_probs has a meaning
     accumulates: ClassVar[bool] = True  # whether the loss of a batch is the weighted mean of the losses of its parts
     revision: ClassVar[int] = 1  # raised when a fix changes results
@@ -44,19 +45,14 @@ class Objective(nn.Module):
         *,
         classes: int | Sequence[str],
         features: int | None = None,
-        width: int | None = None,
         class_weight: Any = None,
+        _width: int | None = None,
     ) -> None:
         super().__init__()
-        if isinstance(classes, int):
-            check_count("classes", classes, least=2)
-        else:
-            classes = tuple(classes)
-            check_names("classes", classes, least=2)
-        self.classes = classes
-        self.num_classes = classes if isinstance(classes, int) else len(classes)
+        self.num_classes = inputs.count_classes(classes)
+        self.classes = tuple(classes) if isinstance(classes, Sequence) else self.num_classes
         self.features = features
-        self.width = self.num_classes if width is None else width
+        self.width = self.num_classes if _width is None else _width
         if features is not None:
             check_count("features", features)
         self.head = nn.Identity() if features is None else nn.Linear(features, self.width)
@@ -66,7 +62,7 @@ class Objective(nn.Module):
     @classmethod
     def build(cls, context: Context, **options: Any) -> Self:
         """The objective with working defaults from data and taxonomy, and `options` in their place where given."""
-        known = inspect.signature(cls).parameters
+        known = [name for name in inspect.signature(cls).parameters if not name.startswith("_")]
         for name in options:
             if name not in known:
                 raise InputError(f"{cls.__name__} has no option {name!r}.{near(name, known)}")
@@ -123,11 +119,10 @@ class Objective(nn.Module):
         return global_mean(losses * self.class_factor(batch, losses.dtype), batch.weight.to(losses.dtype))
 
     def class_factor(self, batch: Batch, dtype: torch.dtype) -> Tensor:
-        """(n,) the class weight of each sample; 1 where its class is unknown. Soft targets carry theirs already."""
+        """(n,) the class weight of each sample. Soft targets carry theirs already."""
         if self.class_weight is None or is_soft(batch.target):
             return torch.ones_like(batch.weight, dtype=dtype)
-        factor = self.class_weight[batch.target].to(dtype)
-        return factor if batch.node is None else torch.where(batch.node >= 0, torch.ones_like(factor), factor)
+        return self.class_weight[batch.target].to(dtype)
 
     def only_term(self, name: str, losses: Tensor, batch: Batch) -> Loss:
         """The loss of a method that has one term, from its losses (n,)."""
@@ -140,7 +135,7 @@ class Objective(nn.Module):
 
     def log_probs(self, outputs: Outputs) -> Tensor:
         """(..., K) log-probabilities of the classes; raises where the method defines none."""
-        return F.log_softmax(inputs.single(outputs), -1)
+        return F.log_softmax(inputs.single(self, outputs), -1)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
         """(K, D) the vector that stands for each class, or the rows asked for."""
@@ -150,7 +145,7 @@ class Objective(nn.Module):
         """The class positions asked for; all of them is refused where the answer would be as good as K x K and large."""
         device = next((t.device for t in (*self.parameters(), *self.buffers())), None)
         if classes is not None:
-            return torch.as_tensor(classes, dtype=torch.int64, device=device)
+            return inputs.class_positions(classes, self.num_classes).to(device)
         if self.num_classes * (width or self.num_classes) > LARGEST_TABLE:
             raise InputError(
                 f"label_vectors: all {self.num_classes} rows of {width or self.num_classes} numbers are too many to make by "
@@ -160,6 +155,8 @@ class Objective(nn.Module):
 
     def begin_epoch(self, epoch: int, epochs: int) -> None:
         """Called before each epoch, `epoch` from 0 to `epochs - 1`."""
+        if not 0 <= epoch < epochs:
+            raise InputError(f"epoch: expected 0 to {epochs - 1}, got {epoch}.")
 
     def refresh(self, batches: Iterable[tuple[Any, ...]]) -> None:
         """A pass over the training set when an epoch ends, for objectives that need "refresh".

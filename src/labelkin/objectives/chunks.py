@@ -39,5 +39,5 @@ def in_chunks(objective: LabelEmbedding, features: Tensor, target: Tensor, **bat
 def _chunk(objective: LabelEmbedding, features: Tensor, batch: Batch) -> tuple[Sums, Tensor]:
     outputs = objective(features)
     with torch.autocast(features.device.type, enabled=False):
-        wide = type(outputs)(*(inputs.single(part) for part in outputs))
+        wide = type(outputs)(*(inputs.widened(part) for part in outputs))
         return objective._sums(wide, batch), wide.z1.detach().argmax(-1)

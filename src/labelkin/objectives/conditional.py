@@ -41,7 +41,9 @@ class HierarchicalCrossEntropy(TreeObjective):
     ) -> None:
         check_number("alpha", alpha, low=0)
         leaves = len(taxonomy.leaves) if isinstance(taxonomy, Taxonomy) else None
-        super().__init__(taxonomy=taxonomy, classes=classes, features=features, width=leaves, class_weight=class_weight)
+        super().__init__(
+            taxonomy=taxonomy, classes=classes, features=features, class_weight=class_weight, _width=leaves
+        )
         self.alpha = alpha
         self.normalize = normalize
 
@@ -53,8 +55,8 @@ class HierarchicalCrossEntropy(TreeObjective):
 
     def node_log_probs(self, outputs: Tensor) -> Tensor:
         """(..., N - 1) log-probabilities of all non-root nodes: those of their leaves, summed."""
-        subtree = functional.subtree_logsumexp(inputs.single(outputs), self.tree())
+        subtree = functional.subtree_logsumexp(inputs.single(self, outputs), self.tree())
         return subtree[..., 1:] - subtree[..., :1]
 
     def log_probs(self, outputs: Tensor) -> Tensor:
-        return F.log_softmax(inputs.single(outputs), -1)
+        return F.log_softmax(inputs.single(self, outputs), -1)

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from scipy.cluster.hierarchy import linkage
 from torch import Tensor
 
 from labelkin import relations
@@ -36,10 +35,12 @@ class Context:
     vectors: Any = None  # (K, D), such as a text encoder's
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", tuple(self.classes))
         check_names("classes", self.classes, least=2)
+        object.__setattr__(self, "classes", tuple(self.classes))
         if (self.inputs is None) != (self.targets is None):
             raise InputError("Context: give inputs and targets together, or neither.")
+        if self.inputs is not None and self.targets is not None:
+            _check_targets(self.targets, len(self.inputs), len(self.classes))
 
     @property
     def samples(self) -> int:
@@ -58,6 +59,8 @@ class Context:
 
     @cached_property
     def _learned_tree(self) -> Taxonomy:
+        from scipy.cluster.hierarchy import linkage  # most of what importing labelkin would cost
+
         means = self._class_means("a tree of the classes")
         return Taxonomy.from_linkage(linkage(means, method="average"), self.classes)
 
@@ -115,3 +118,12 @@ class Context:
 
 KIN_BETA = 10.0  # of the default relation: siblings get most of what is moved, cousins little (ours)
 EMBEDDING_SIGMA = 0.3  # (ours)
+
+
+def _check_targets(targets: Tensor, samples: int, classes: int) -> None:
+    if targets.shape != (samples,) or targets.is_floating_point():
+        got = f"{tuple(targets.shape)} of {targets.dtype}"
+        raise InputError(f"targets: expected a class position for each of {samples} inputs, got {got}.")
+    if samples and not 0 <= int(targets.min()) <= int(targets.max()) < classes:
+        wrong = f"{int(targets.min())} to {int(targets.max())}"
+        raise InputError(f"targets: expected class positions from 0 to {classes - 1}, got {wrong}.")

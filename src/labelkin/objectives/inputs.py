@@ -5,13 +5,15 @@ Shapes and types are checked always; values only in eager code on the CPU, where
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, check_count, check_names
 from labelkin.objectives.batch import Batch
+from labelkin.relations.matrices import check_not_negative, read_numbers
 
 if TYPE_CHECKING:
     from labelkin.objectives.base import Objective
@@ -27,11 +29,11 @@ def flatten(
     index: Tensor | None = None,
 ) -> tuple[Any, Batch]:
     """(..., width) outputs and (...,) targets to (n, width) and (n,), as `compute` takes them."""
-    parts = outputs if isinstance(outputs, tuple) else (outputs,)
+    parts = heads(objective, outputs)
     lead = _leading_shape(parts, objective.width)
-    flat = [_widened(part).reshape(-1, part.shape[-1]) for part in parts]
+    flat = [widened(part).reshape(-1, part.shape[-1]) for part in parts]
     batch = _flat_batch(objective, flat[0], lead, target, node=node, weight=weight, index=index)
-    return (type(outputs)(*flat) if isinstance(outputs, tuple) else flat[0]), batch
+    return (flat[0] if objective.outputs_type is None else objective.outputs_type(*flat)), batch
 
 
 def flatten_features(
@@ -40,7 +42,7 @@ def flatten_features(
     """The same for features (..., F) whose outputs are yet to be made."""
     lead = _leading_shape((features,), objective.features, "features")
     flat = features.reshape(-1, features.shape[-1])
-    return flat, _flat_batch(objective, _widened(flat[:, :1]), lead, target, **batch)
+    return flat, _flat_batch(objective, widened(flat[:, :1]), lead, target, **batch)
 
 
 def _flat_batch(
@@ -53,27 +55,56 @@ def _flat_batch(
     weight: Tensor | None = None,
     index: Tensor | None = None,
 ) -> Batch:
+    weights = _checked_weight(weight, lead, like)
     return Batch(
         target=_checked_target(objective, target, lead, weight, node),
-        weight=_checked_weight(weight, lead, like),
-        node=None if node is None else _checked_node(objective, node, lead),
+        weight=weights,
+        node=None if node is None else _checked_node(objective, node, lead, weight),
         index=None if index is None else _integers("index", index, lead).reshape(-1),
     )
 
 
-def single(outputs: Any) -> Tensor:
-    """The outputs of a method with one head, half types widened."""
-    if not isinstance(outputs, Tensor):
-        raise InputError(f"outputs: expected a tensor (..., width), got {type(outputs).__name__}.")
-    return _widened(outputs)
+def heads(objective: Objective, outputs: Any) -> tuple[Tensor, ...]:
+    """The outputs of each of the objective's heads."""
+    if objective.outputs_type is None:
+        if not isinstance(outputs, Tensor):
+            raise InputError(f"outputs: expected a tensor (..., {objective.width}), got {type(outputs).__name__}.")
+        return (outputs,)
+    names = objective.outputs_type._fields  # type: ignore[attr-defined]
+    if not isinstance(outputs, tuple) or len(outputs) != len(names):
+        raise InputError(f"outputs: expected a pair ({', '.join(names)}) of tensors, got {type(outputs).__name__}.")
+    return outputs
+
+
+def single(objective: Objective, outputs: Any) -> Tensor:
+    """The outputs of the head that predicts, which is the first; half types widened."""
+    first = heads(objective, outputs)[0]
+    if first.shape[-1] != objective.width:
+        raise InputError(f"outputs: expected shape (..., {objective.width}), got {tuple(first.shape)}.")
+    return widened(first)
+
+
+def count_classes(classes: int | Sequence[str]) -> int:
+    """How many classes there are: `classes` is their number or their names; two at least."""
+    if isinstance(classes, Sequence):
+        check_names("classes", classes, least=2)
+        return len(classes)
+    check_count("classes", classes, least=2)
+    return int(classes)
+
+
+def class_positions(classes: Any, count: int) -> Tensor:
+    positions = torch.as_tensor(classes, dtype=torch.int64)
+    if positions.numel() and not 0 <= int(positions.min()) <= int(positions.max()) < count:
+        raise InputError(f"classes: expected class positions from 0 to {count - 1}, got {classes!r}.")
+    return positions
 
 
 def class_weights(values: Any, classes: int) -> Tensor:
-    weights = torch.as_tensor(values, dtype=torch.get_default_dtype()).clone()
+    weights = read_numbers("class_weight", values).to(torch.get_default_dtype())
     if weights.shape != (classes,):
         raise InputError(f"class_weight: expected {classes} numbers, one a class, got shape {tuple(weights.shape)}.")
-    if not bool(torch.isfinite(weights).all()) or bool((weights < 0).any()):
-        raise InputError("class_weight: expected finite numbers of at least 0.")
+    check_not_negative("class_weight", weights)
     return weights
 
 
@@ -100,9 +131,9 @@ def _checked_target(
         return _checked_soft_target(objective, target, lead, node)
     target = _integers("target", target, lead).reshape(-1)
     unused = torch.zeros_like(target, dtype=torch.bool)  # padding and unknown classes may hold anything
-    if weight is not None and weight.shape == lead:
+    if isinstance(weight, Tensor) and weight.shape == lead:
         unused = unused | (weight.reshape(-1) == 0)
-    if node is not None and node.shape == lead:
+    if isinstance(node, Tensor) and node.shape == lead:
         unused = unused | (node.reshape(-1) >= 0)
     target = torch.where(unused, torch.zeros_like(target), target)
     if _may_look(target):
@@ -126,7 +157,7 @@ def _checked_soft_target(objective: Objective, target: Tensor, lead: torch.Size,
         raise InputError(
             f"target: expected class probabilities of shape {(*lead, objective.num_classes)}, got {tuple(target.shape)}."
         )
-    target = _widened(target).reshape(-1, objective.num_classes)
+    target = widened(target).reshape(-1, objective.num_classes)
     if _may_look(target) and not bool((target >= 0).all() & ((target.sum(-1) - 1).abs() < 1e-3).all()):
         raise InputError("target: expected class probabilities that are at least 0 and sum to 1.")
     weight = objective.class_weight
@@ -145,13 +176,15 @@ def _checked_weight(weight: Tensor | None, lead: torch.Size, outputs: Tensor) ->
     return weight
 
 
-def _checked_node(objective: Objective, node: Tensor, lead: torch.Size) -> Tensor:
+def _checked_node(objective: Objective, node: Tensor, lead: torch.Size, weight: Tensor | None) -> Tensor:
     if not objective.takes_nodes:
         raise InputError(
             f"node: has no meaning for {type(objective).__name__}, whose classes have nothing above them; "
             "use a tree objective such as ConditionalSoftmax."
         )
     node = _integers("node", node, lead).reshape(-1)
+    if weight is not None:
+        node = node.masked_fill(weight.reshape(-1) == 0, -1)  # padding may hold anything
     nodes = len(objective.taxonomy)  # type: ignore[arg-type]
     if _may_look(node) and (int(node.min()) < -1 or int(node.max()) >= nodes):
         raise InputError(f"node: expected node indices from 0 to {nodes - 1}, or -1 where the class is known.")
@@ -168,7 +201,7 @@ def _integers(argument: str, values: Tensor, lead: torch.Size) -> Tensor:
     return values.to(torch.int64)
 
 
-def _widened(values: Tensor) -> Tensor:
+def widened(values: Tensor) -> Tensor:
     return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
 
 

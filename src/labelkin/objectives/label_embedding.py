@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from labelkin._checks import InputError, check_choice, check_count, check_number
+from labelkin._checks import check_choice, check_count, check_number
 from labelkin.functional import (
     compressed_embedding,
     cross_entropy,
@@ -22,6 +22,7 @@ from labelkin.objectives import inputs
 from labelkin.objectives.base import Objective
 from labelkin.objectives.batch import Batch, Loss
 from labelkin.objectives.chunks import CHUNK, in_chunks
+from labelkin.relations.matrices import read_square
 
 if TYPE_CHECKING:
     from labelkin.objectives.context import Context
@@ -74,6 +75,7 @@ class LabelEmbedding(Objective):
     Outputs are a pair (z1, z2). With `features=None` the caller makes both, and keeps z2's gradient from the hidden layer.
     """
 
+    outputs_type: ClassVar[type | None] = TwoHeads
     accumulates: ClassVar[bool] = False  # a term is divided by the number of samples that z2 gets right
 
     updates: Tensor
@@ -111,7 +113,7 @@ class LabelEmbedding(Objective):
 
     def forward(self, features: Tensor) -> TwoHeads:
         if self.features is None:
-            raise InputError(f"{type(self).__name__}: without features= it has no head; give the loss a pair (z1, z2).")
+            return TwoHeads(*inputs.heads(self, features))
         return TwoHeads(self.head(features), self.similarity_head(features.detach()))
 
     def compute(self, outputs: TwoHeads, batch: Batch) -> Loss:
@@ -154,12 +156,12 @@ class LabelEmbedding(Objective):
 
     def loss_from_features(self, features: Tensor, target: Tensor, **batch: Tensor | None) -> Loss:
         """The loss in chunks of samples whose outputs are made again in the backward pass and never held together."""
-        if target.numel() * self.num_classes <= CHUNK:
+        if self.features is None or features[..., 0].numel() * self.num_classes <= CHUNK:
             return super().loss_from_features(features, target, **batch)
         return in_chunks(self, features, target, **batch)
 
     def log_probs(self, outputs: TwoHeads) -> Tensor:
-        return F.log_softmax(inputs.single(outputs[0]), -1)
+        return F.log_softmax(inputs.single(self, outputs), -1)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
         """(K, K) the learned embedding."""
@@ -236,13 +238,8 @@ class PretrainedLabelEmbedding(Objective):
         class_weight: Any = None,
     ) -> None:
         super().__init__(classes=classes, features=features, class_weight=class_weight)
-        given = torch.as_tensor(embedding, dtype=torch.get_default_dtype()).detach().clone()
-        if given.shape != (self.num_classes, self.num_classes) or not bool(torch.isfinite(given).all()):
-            raise InputError(
-                f"embedding: expected finite numbers of shape {(self.num_classes, self.num_classes)}, "
-                f"got shape {tuple(given.shape)}."
-            )
-        self.register_buffer("embedding", given)
+        given = read_square("embedding", embedding, self.num_classes)
+        self.register_buffer("embedding", given.to(torch.get_default_dtype()))
 
     @classmethod
     def defaults(cls, context: "Context", options: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,9 @@ class MixedCrossEntropy(Objective):
       loss is linear in eps and would drive it to 0, so a Beta(2, 2) prior on `eps / .5` (for a matrix, on the share given
       away) of weight `prior` holds against it. Prior and weight are ours; 0 shows the collapse.
     - `constraint="penalty"`: Eq. 10 and Eq. 11 as printed, with `alpha`, `beta`, `gamma`, `eta` and `p`. No value of these
-      is published; the defaults are ours. `hinge_margin` pays Eq. 11's last term only where the diagonal leads too little.
+      is published; the defaults are ours: with beta and gamma much below 1 eps crosses 0 and the loss has no bottom.
+      Eq. 11 puts the diagonal at `(1 + (k-1) c) / k`, so its `margin` c is .75 where none is given (0 when exact).
+      `hinge_margin` pays Eq. 11's last term only where the diagonal leads too little.
 
     `mean_eps()` is the share given away; `collapsed()` says whether it ended below .01 or above .49.
     """
@@ -45,11 +47,11 @@ class MixedCrossEntropy(Objective):
         mixing: str = "shared",
         learn: bool = False,
         constraint: str = "exact",
-        margin: float = 0.0,
+        margin: float | None = None,
         prior: float = 0.5,
         alpha: float = 1.0,
-        beta: float = 1e-3,
-        gamma: float = 1e-3,
+        beta: float = 1.0,
+        gamma: float = 1.0,
         eta: float = 1.0,
         p: float = 2.0,
         hinge_margin: bool = False,
@@ -58,6 +60,8 @@ class MixedCrossEntropy(Objective):
     ) -> None:
         check_choice("mixing", mixing, ("shared", "class", "matrix"))
         check_choice("constraint", constraint, ("exact", "penalty"))
+        if margin is None:
+            margin = 0.75 if constraint == "penalty" else 0.0
         check_number("margin", margin, low=0, high=0.99)
         check_number("p", p, low=1)
         for name, value in {"prior": prior, "alpha": alpha, "beta": beta, "gamma": gamma, "eta": eta}.items():

@@ -11,6 +11,7 @@ from labelkin.functional import mixed_rows
 from labelkin.functional import mixing as mix
 from labelkin.functional.cross_entropy import is_soft
 from labelkin.relations import Rows
+from labelkin.relations.matrices import read_numbers
 
 
 class Penalty(NamedTuple):
@@ -156,7 +157,7 @@ def mixing_of(kind: str, relation: Rows, eps: Any, *, margin: float, free: str |
 
 
 def _checked_eps(eps: Any, kind: str, classes: int) -> Tensor:
-    values = torch.as_tensor(eps, dtype=torch.get_default_dtype())
+    values = read_numbers("eps", eps).to(torch.get_default_dtype())
     shapes: list[tuple[int, ...]] = [(), (classes,), (classes, classes)]
     shapes = shapes[: {"shared": 1, "class": 2, "matrix": 3}[kind]]
     if tuple(values.shape) not in shapes:

@@ -65,6 +65,7 @@ class Retrospection(Objective):
         return {**super().defaults(context, options), "samples": context.samples}
 
     def begin_epoch(self, epoch: int, epochs: int) -> None:
+        super().begin_epoch(epoch, epochs)
         self.synchronize()
         self.epoch.fill_(epoch + 1)
         self.epochs.fill_(epochs)
@@ -74,7 +75,7 @@ class Retrospection(Objective):
         if not self.training:
             return self.only_term("cross_entropy", cross_entropy(outputs, batch.target), batch)
         index = self._checked_index(batch)
-        share = (0.9 * self.epoch / self.epochs).to(outputs.dtype)
+        share = 0.9 * self.epoch.to(outputs.dtype) / self.epochs
         soft, recorded = as_it_was(self._soft[index]).to(outputs.dtype), as_it_was(self._recorded[index])
         losses = retrospection(outputs, batch.target, soft, recorded, tau=self.tau, share=share)
         total = self.mean(losses, batch)

@@ -11,6 +11,7 @@ from labelkin.functional import huber_to_vectors, label_distances
 from labelkin.objectives import inputs
 from labelkin.objectives.base import Objective
 from labelkin.objectives.batch import Batch, Loss
+from labelkin.relations.matrices import read_numbers
 
 if TYPE_CHECKING:
     from labelkin.objectives.context import Context
@@ -34,15 +35,13 @@ class StaticLabels(Objective):
         features: int | None = None,
         class_weight: Any = None,
     ) -> None:
-        given = torch.as_tensor(vectors, dtype=torch.get_default_dtype()).detach().clone()
-        count = classes if isinstance(classes, int) else len(classes)
+        given = read_numbers("vectors", vectors).to(torch.get_default_dtype())
+        count = inputs.count_classes(classes)
         if given.dim() != 2 or len(given) != count or not given.shape[1]:
             raise InputError(f"vectors: expected shape ({count}, D), one row a class, got {tuple(given.shape)}.")
-        if not bool(torch.isfinite(given).all()):
-            raise InputError("vectors: expected finite numbers.")
         if len(torch.unique(given, dim=0)) < count:
             raise InputError("vectors: two classes have the same vector and could never be told apart.")
-        super().__init__(classes=classes, features=features, width=given.shape[1], class_weight=class_weight)
+        super().__init__(classes=classes, features=features, class_weight=class_weight, _width=given.shape[1])
         self.register_buffer("vectors", given)
 
     @classmethod
@@ -56,7 +55,7 @@ class StaticLabels(Objective):
 
     def scores(self, outputs: Tensor) -> Tensor:
         """(..., K) minus the distance to each class's vector."""
-        z = inputs.single(outputs)
+        z = inputs.single(self, outputs)
         return -label_distances(z, self.vectors.to(z.dtype))
 
     def log_probs(self, outputs: Tensor) -> Tensor:

@@ -36,12 +36,12 @@ class TreeObjective(Objective):
         taxonomy: Taxonomy,
         classes: int | Sequence[str] | None = None,
         features: int | None = None,
-        width: int | None = None,
         class_weight: Any = None,
+        _width: int | None = None,
     ) -> None:
         taxonomy = in_class_order(taxonomy, classes)
-        width = len(taxonomy) - 1 if width is None else width
-        super().__init__(classes=taxonomy.classes, features=features, width=width, class_weight=class_weight)
+        width = len(taxonomy) - 1 if _width is None else _width
+        super().__init__(classes=taxonomy.classes, features=features, class_weight=class_weight, _width=width)
         self.taxonomy = taxonomy
         self.tree = TreeBuffers(tree_index(taxonomy))
 
@@ -56,9 +56,16 @@ class TreeObjective(Objective):
         leaf = self.tree().leaves[batch.target]
         return leaf if batch.node is None else torch.where(batch.node >= 0, batch.node, leaf)
 
+    def class_factor(self, batch: Batch, dtype: torch.dtype) -> Tensor:
+        if self.class_weight is None or batch.node is None:
+            return super().class_factor(batch, dtype)
+        known = self.tree().leaf_class[self.known(batch)]
+        factor = self.class_weight[known.clamp_min(0)].to(dtype)
+        return torch.where(known >= 0, factor, torch.ones_like(factor))
+
     def node_log_probs(self, outputs: Tensor) -> Tensor:
         """(..., N - 1) log-probabilities of all non-root nodes, in the order of `taxonomy.names[1:]`."""
-        return node_log_probs(inputs.single(outputs), self.tree())
+        return node_log_probs(inputs.single(self, outputs), self.tree())
 
     def log_probs(self, outputs: Tensor) -> Tensor:
         """(..., K) log-probabilities of the leaves."""
@@ -100,8 +107,8 @@ def in_class_order(taxonomy: Taxonomy, classes: int | Sequence[str] | None) -> T
         raise InputError(f"taxonomy: expected a labelkin.Taxonomy, got {type(taxonomy).__name__}.")
     if classes is None:
         return taxonomy
-    if isinstance(classes, int):
-        if classes != len(taxonomy.leaves):
-            raise InputError(f"classes: the taxonomy has {len(taxonomy.leaves)} classes, got {classes}.")
-        return taxonomy
-    return taxonomy.reorder(tuple(classes))
+    if isinstance(classes, Sequence):
+        return taxonomy.reorder(classes)
+    if classes != len(taxonomy.leaves):
+        raise InputError(f"classes: the taxonomy has {len(taxonomy.leaves)} classes, got {classes}.")
+    return taxonomy

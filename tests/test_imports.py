@@ -1,0 +1,64 @@
+"""What importing costs, and which names are the package's own."""
+
+import subprocess
+import sys
+
+import pytest
+
+import labelkin
+
+# fmt: off
+PUBLIC = [
+    "AdaptiveLabels", "CompressedLabelEmbedding", "ConditionalSoftmax", "ConfidencePenalty", "Context", "ConvexHierarchical",
+    "Hierarchical", "HierarchicalCrossEntropy", "InputError", "KinClassifier", "LabelEmbedding", "LabelSmoothing",
+    "MixedCrossEntropy", "Model", "OBJECTIVES", "Objective", "OneHot", "PretrainedLabelEmbedding", "Retrospection",
+    "SemanticSmoothing", "StaticLabels", "Taxonomy", "__version__", "compare", "data", "experiments", "functional", "load",
+    "metrics", "models", "objectives", "relations", "structure", "training",
+]
+NAMES = [
+    "adaptive-labels", "compressed-label-embedding", "conditional-softmax", "confidence-penalty", "convex-hierarchical",
+    "hierarchical", "hierarchical-cross-entropy", "label-embedding", "label-smoothing", "mixed-cross-entropy", "one-hot",
+    "pretrained-label-embedding", "retrospection", "semantic-smoothing", "static-labels",
+]
+# fmt: on
+
+
+def run(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_public_names_are_these():
+    assert sorted(labelkin.__all__) == PUBLIC
+    assert sorted(labelkin.OBJECTIVES) == NAMES
+    assert set(PUBLIC) <= set(dir(labelkin))
+    assert all(getattr(labelkin, name) is not None for name in PUBLIC)
+    with pytest.raises(AttributeError, match="no attribute 'OneHott'"):
+        _ = labelkin.OneHott
+
+
+@pytest.mark.parametrize("module", ["labelkin", "labelkin.cli", "labelkin._checks"])
+def test_importing_needs_neither_torch_nor_numpy(module: str):
+    assert run(f"import sys, {module}; print(sorted({{'torch', 'numpy', 'scipy'}} & set(sys.modules)))") == "[]"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["train", "--help"]], ids=" ".join)
+def test_help_comes_without_torch(arguments: list[str]):
+    code = (
+        f"import sys; sys.argv = ['labelkin', *{arguments}]\n"
+        "from labelkin.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
+        "print('torch' in sys.modules)"
+    )
+    assert run(code).splitlines()[-1] == "False"
+
+
+def test_a_first_objective_is_there_soon_after_torch():
+    """In processor time, which other programs on the machine do not lengthen."""
+    code = (
+        "import torch, time; start = time.process_time()\n"
+        "import labelkin; labelkin.OneHot(classes=10)\n"
+        "print(time.process_time() - start)"
+    )
+    assert min(float(run(code)) for _ in range(3)) < 0.3
