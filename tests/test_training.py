@@ -120,6 +120,8 @@ def test_bf16_and_compiled_training_learn(digits):
         ({"warmup": 10}, "warmup: expected fewer epochs than the 10"),
         ({"learning_rate": 1.0}, "there is no training setting 'learning_rate'"),
         ({"augment": ("flipp",)}, "Did you mean 'flip'"),
+        ({"augment": ("flip:3",)}, "flip takes no number, got '3'"),
+        ({"augment": ("pad-crop:x",)}, "expected a number after pad-crop:, got 'x'"),
     ],
 )
 def test_wrong_settings_are_named(digits, settings: dict, sentence: str):

@@ -26,7 +26,7 @@ def read_npz(path: Path) -> Read:
 
     The words of `INPUTS`, `TARGETS` and `NAMES` serve as well, the part before or after them (`train_images`).
     """
-    arrays = _loaded(path)
+    arrays = load_arrays(path)
     if not isinstance(arrays, Mapping):
         raise InputError(f"{path}: a single array under the name .npz; save it with numpy.savez(x=..., y=...).")
     named = {key.lower(): array for key, array in arrays.items()}
@@ -138,13 +138,13 @@ def _pair(named: Mapping[str, Array], part: str) -> tuple[Array, Array] | None:
 
 
 def _single(path: Path) -> Array:
-    array = _loaded(path)
+    array = load_arrays(path)
     if isinstance(array, Mapping):
         raise InputError(f"{path}: several arrays under the name .npy; call the file .npz.")
     return array
 
 
-def _loaded(path: Path) -> Array | dict[str, Array]:
+def load_arrays(path: Path) -> Array | dict[str, Array]:
     """Pickled objects inside are refused by numpy before anything of them is run."""
     try:
         loaded: Array | np.lib.npyio.NpzFile = np.load(path, allow_pickle=False)

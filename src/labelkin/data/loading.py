@@ -63,7 +63,7 @@ def load(
     given: dict[str, Any] = {"label": label, "image": image, "features": features, "labels": labels}
     given |= {"image_size": image_size, "on_error": on_error, "stream": stream}
     options = {key: value for key, value in given.items() if value is not None}
-    title, found = _read(name, data_dir=data_dir, download=download, options=options)
+    title, found = read_set(name, data_dir=data_dir, download=download, options=options)
     if classes is not None:
         found = restricted(found, classes)
     found = divided(title, found, seed=seed, test_fraction=test_fraction, validation_fraction=validation_fraction)
@@ -82,7 +82,7 @@ def load(
     )
 
 
-def _read(
+def read_set(
     name: str | os.PathLike[str],
     *,
     data_dir: str | os.PathLike[str] | None,

@@ -54,13 +54,13 @@ def _for_folder(path: Path) -> Reader:
     for holds, reader in FOLDERS:
         if holds(path):
             return reader
-    tables = _part_tables(path)
+    tables = part_tables(path)
     if "train" in tables:
         return Reader(lambda _, **options: read_tables(tables, **options), TABLE_OPTIONS)
     return Reader(read_image_folder, IMAGE_OPTIONS)
 
 
-def _part_tables(folder: Path) -> dict[str, Path]:
+def part_tables(folder: Path) -> dict[str, Path]:
     """Tables named after the parts of a split, as train.csv and test.csv."""
     files = [p for p in sorted(folder.iterdir()) if p.suffix.lower() in TABLES and p.stem.lower() in PARTS]
     return {PARTS[file.stem.lower()]: file for file in files}

@@ -50,7 +50,7 @@ def read_tables(
     The label is the column `label`. Samples are images where a column, or the one named `image`, holds their paths, which
     start at the table's folder; else all other columns are numbers, or those named in `features`.
     """
-    roles = _roles(paths["train"], label, image, features)
+    roles = column_roles(paths["train"], label, image, features)
     tables = {part: _table(path, roles) for part, path in paths.items()}
     if on_error == "stop":
         for part, table in tables.items():
@@ -89,7 +89,7 @@ def _table(path: Path, roles: Roles) -> Table:
         if roles.image is not None:
             table.images.append(path.parent / str(row[place[roles.image]]))
         else:
-            numbers.append(_numbers([row[i] for i in wanted], roles.features, path, line))
+            numbers.append(row_numbers([row[i] for i in wanted], roles.features, path, line))
     if not lines:
         raise InputError(f"{path}: the table has columns but no rows.")
     if roles.image is not None:
@@ -99,7 +99,7 @@ def _table(path: Path, roles: Roles) -> Table:
     return table._replace(features=values)
 
 
-def _roles(path: Path, label: str | None, image: str | None, features: Sequence[str] | None) -> Roles:
+def column_roles(path: Path, label: str | None, image: str | None, features: Sequence[str] | None) -> Roles:
     """What the columns of the training table are for; the other tables follow it."""
     columns, rows = read_rows(path)
     label = LABEL if label is None else label
@@ -159,7 +159,7 @@ def _check_images(table: Table, path: Path) -> None:
         raise InputError(f"{path}: names {len(missing)} image(s) that are not there: {listed(missing)}.")
 
 
-def _numbers(values: Sequence[Any], names: Sequence[str], path: Path, line: int) -> npt.NDArray[np.float32]:
+def row_numbers(values: Sequence[Any], names: Sequence[str], path: Path, line: int) -> npt.NDArray[np.float32]:
     try:
         numbers = [float(value) for value in values]
     except (TypeError, ValueError):

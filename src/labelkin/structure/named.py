@@ -10,12 +10,12 @@ from labelkin.structure import catalogue
 from labelkin.structure.taxonomy import Taxonomy
 
 
-def load_tree(source: str | os.PathLike[str]) -> Taxonomy:
-    """A tree of `catalogue.names()`, or of a file."""
+def load_tree(source: str | os.PathLike[str], *, others: tuple[str, ...] = ()) -> Taxonomy:
+    """A tree of `catalogue.names()`, or of a file; `others` are names that the caller would have known."""
     if source in catalogue.names():
         return catalogue.taxonomy(str(source))
     if not Path(source).exists():
-        known = catalogue.names()
+        known = [*catalogue.names(), *others]
         raise InputError(
             f"taxonomy: {os.fspath(source)!r} is neither a file nor one of {', '.join(known)}.{near(str(source), known)}"
         )

@@ -3,16 +3,15 @@
 import os
 from collections.abc import Mapping
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from labelkin import models
-from labelkin._checks import InputError, near
 from labelkin.data import ArraySplit, Dataset, FileSplit
 from labelkin.objectives import OBJECTIVES, Context
-from labelkin.structure import Taxonomy, catalogue
+from labelkin.structure import Taxonomy
+from labelkin.structure.named import load_tree
 from labelkin.training.model import Model
 
 CONTEXT_IMAGES = 5_000  # of a streamed set that its tree and relation are taken from
@@ -26,14 +25,7 @@ def taxonomy_for(choice: Taxonomy | str | os.PathLike[str] | None, dataset: Data
         return choice.restrict(dataset.classes)
     if choice == "wordnet":
         return Taxonomy.from_wordnet(dataset.classes, rule="shortest")
-    if choice in catalogue.names():
-        return catalogue.taxonomy(str(choice)).restrict(dataset.classes)
-    if not Path(choice).exists():
-        known = [*catalogue.names(), "wordnet"]
-        raise InputError(
-            f"taxonomy: {os.fspath(choice)!r} is neither a file nor one of {', '.join(known)}.{near(str(choice), known)}"
-        )
-    return Taxonomy.load(choice).restrict(dataset.classes)
+    return load_tree(choice, others=("wordnet",)).restrict(dataset.classes)
 
 
 def context_for(dataset: Dataset, taxonomy: Taxonomy | None) -> Context:

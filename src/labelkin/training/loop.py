@@ -102,6 +102,7 @@ class Trainer:
             self.step += 1
             progress.step(epoch, self.step, loss)
             if self.step < len(self.batches) and self._agreed(stop):
+                self.seconds += perf_counter() - begun
                 self._save()
                 raise Interrupted
         self.seconds += perf_counter() - begun

@@ -1,6 +1,5 @@
 """What is trained on what: a task hands the loop its batches, takes losses and measures. Nobody needs to fork the loop."""
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -131,18 +130,7 @@ class Classify(Task):
         scores, target, index = (torch.cat(field) for field in zip(*found, strict=True))
         order = index.argsort()
         scores, target = scores[order].float(), target[order]
-        return Evaluation(self._measured(scores, target), {"scores": scores, "target": target})
-
-    def _measured(self, scores: Tensor, target: Tensor) -> dict[str, float]:
-        predicted = scores.argmax(-1)
-        found = {"accuracy": metrics.accuracy(predicted, target).mean}
-        if scores.shape[-1] > 5:
-            found["top5"] = metrics.top_k_accuracy(scores, target, k=5).mean
-        if self.taxonomy is not None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # no mistakes: NaN says so in the table
-                found["severity"] = metrics.mistake_severity(predicted, target, self.taxonomy).mean
-        return found
+        return Evaluation(metrics.summary(scores, target, self.taxonomy), {"scores": scores, "target": target})
 
 
 def augmentation(text: str) -> Any:
@@ -156,6 +144,10 @@ def augmentation(text: str) -> Any:
         return AUGMENTATIONS[name]()
     try:
         number = float(argument)
+        return AUGMENTATIONS[name](int(number) if number.is_integer() else number)
+    except InputError:
+        raise
     except ValueError:
         raise InputError(f"augment: expected a number after {name}:, got {argument!r}.") from None
-    return AUGMENTATIONS[name](int(number) if number.is_integer() else number)
+    except TypeError:
+        raise InputError(f"augment: {name} takes no number, got {argument!r}.") from None
