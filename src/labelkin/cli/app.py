@@ -1,0 +1,37 @@
+"""The app and its commands, one file a group."""
+
+from typing import Annotated
+
+import typer
+
+from labelkin._version import __version__
+from labelkin.cli import compare, data, objectives, run, taxonomy, train
+from labelkin.cli.mistakes import PlainSpoken
+
+app = typer.Typer(cls=PlainSpoken, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"labelkin {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def labelkin(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Train classifiers that know which classes are kin, so that when they miss, they miss close."""
+
+
+app.command()(compare.compare)
+app.command()(compare.demo)
+app.command()(train.train)
+app.command()(run.evaluate)
+app.command()(run.predict)
+app.command()(run.export)
+app.command("objectives")(objectives.objectives)
+app.add_typer(taxonomy.app, name="taxonomy")
+app.add_typer(data.app, name="data")

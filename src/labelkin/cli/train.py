@@ -1,0 +1,90 @@
+"""One run."""
+
+import shlex
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Argument, Option
+
+from labelkin._checks import InputError
+from labelkin.cli.gather import gathered
+from labelkin.cli.mistakes import going_on
+from labelkin.cli.options import DataOptions, MethodOptions, TrainingOptions
+from labelkin.cli.show import progress, results_last, say, say_json, say_metrics, this_command
+
+
+@gathered
+def train(
+    context: typer.Context,
+    data: Annotated[
+        str | None,
+        Argument(help="A set of `labelkin data list`, a folder of images, or a .npz, .npy, .csv or .jsonl file."),
+    ] = None,
+    objective: Annotated[str | None, Option(help="One of `labelkin objectives`.", metavar="NAME")] = None,
+    seed: Annotated[int, Option(help="Of first weights and batches.")] = 0,
+    out: Annotated[Path | None, Option(help="Folder of the run. Default: runs/OBJECTIVE/seed-SEED.")] = None,
+    resume: Annotated[
+        Path | None, Option(help="Go on with the run of this folder, as its config.json says.", metavar="DIR")
+    ] = None,
+    tensorboard: Annotated[bool, Option("--tensorboard", help="Log to DIR/tensorboard.")] = False,
+    json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    *,
+    method: MethodOptions,
+    data_options: DataOptions,
+    training: TrainingOptions,
+) -> None:
+    """Train one model and keep it in a folder."""
+    from labelkin.experiments import RunSpec, run_spec
+    from labelkin.experiments import train as run_training
+    from labelkin.experiments.spec import check_chosen
+    from labelkin.experiments.tensorboard import tensorboard_log
+    from labelkin.training import Settings
+
+    if resume is not None:
+        _check_alone(context)
+        spec, folder = run_spec(resume), resume
+    elif data is None or objective is None:
+        raise InputError("train: expected DATA and --objective NAME, as `labelkin train digits --objective one-hot`.")
+    else:
+        spec = RunSpec(
+            data=data,
+            objective=objective,
+            backbone=method.backbone,
+            taxonomy=method.taxonomy,
+            settings=Settings.of(seed=seed, **training.settings()),
+            data_options=data_options.chosen(),
+            options=method.options.get(objective, {}),
+        )
+        check_chosen(method.options, [objective])
+        folder = out or Path("runs", objective, f"seed-{seed}")
+    shown = partial(progress, f"{spec.objective} seed {spec.settings.seed}", spec.settings.epochs)
+    log = tensorboard_log(folder) if tensorboard else nullcontext(lambda row: None)
+    with going_on(partial(_next_command, folder)), results_last(), log as logged:
+        trained = run_training(spec, folder, resume=resume is not None, progress=shown, log=logged)
+    if json:
+        say_json({"folder": str(folder), "epoch": trained.epoch, "seconds": trained.seconds, **trained.metrics})
+    else:
+        say_metrics(trained.metrics)
+        say(f"The run is in {folder}")
+
+
+def _check_alone(context: typer.Context) -> None:
+    """A run that goes on takes nothing from the command line that could change it."""
+    given = [name for name in context.params if _on_the_command_line(context, name)]
+    for name in given:
+        if name not in ("resume", "tensorboard", "json"):
+            raise InputError(f"--resume takes everything from the folder's config.json; leave {name} out.")
+
+
+def _on_the_command_line(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _next_command(folder: Path) -> str:
+    """What goes on with the run, or begins it where it had not begun."""
+    begun = (folder / "config.json").exists()
+    return f"labelkin train --resume {shlex.quote(str(folder))}" if begun else this_command()

@@ -1,0 +1,54 @@
+"""Text on the command line to values."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from labelkin._checks import InputError
+
+WORDS: dict[str, Any] = {"true": True, "false": False, "none": None}
+
+
+def words(text: str | None) -> list[str] | None:
+    """`"a,b"` to its parts."""
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def whole_numbers(argument: str, text: str) -> list[int]:
+    """`"0,1,2"` to whole numbers."""
+    parts = words(text) or []
+    try:
+        return [int(part) for part in parts]
+    except ValueError:
+        raise InputError(f"{argument}: expected whole numbers with commas between them, got {text!r}.") from None
+
+
+def assignments(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """`["label-embedding.tau=3"]` to `{"label-embedding": {"tau": 3}}`."""
+    found: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        name, equals, written = text.partition("=")
+        objective, dot, option = name.strip().rpartition(".")
+        if not (equals and dot and objective and option):
+            raise InputError(f"--set: expected OBJECTIVE.OPTION=VALUE, as label-embedding.tau=3, got {text!r}.")
+        found.setdefault(objective, {})[option] = value(written.strip())
+    return found
+
+
+def pairs(argument: str, texts: Sequence[str]) -> dict[str, str]:
+    """`["crane=crane.n.04"]` to `{"crane": "crane.n.04"}`."""
+    for text in texts:
+        if "=" not in text:
+            raise InputError(f"{argument}: expected NAME=VALUE, got {text!r}.")
+    return dict(text.split("=", 1) for text in texts)
+
+
+def value(text: str) -> Any:
+    """A whole number, a number, true, false, none, or the text itself."""
+    if text.lower() in WORDS:
+        return WORDS[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,35 @@
+"""What objectives were built from, as a run's folder keeps it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from labelkin.objectives import Context
+from labelkin.structure import Taxonomy
+from labelkin.training.assemble import build_model, context_for, taxonomy_for
+
+__all__ = ["build_model", "context_for", "restored_context", "saved_context", "taxonomy_for"]
+
+
+def saved_context(context: Context) -> dict[str, Any]:
+    """The context as plain values and tensors."""
+    plain = context.without_data()
+    assert plain.taxonomy is not None
+    return {
+        "classes": list(plain.classes),
+        "parents": torch.from_numpy(plain.taxonomy.parents.copy()),
+        "names": list(plain.taxonomy.names),
+        "leaves": torch.from_numpy(plain.taxonomy.leaves.copy()),
+        "samples": plain.samples,
+        "similar": plain.similar,
+    }
+
+
+def restored_context(saved: Mapping[str, Any]) -> Context:
+    return Context(
+        classes=tuple(saved["classes"]),
+        taxonomy=Taxonomy(saved["parents"].numpy(), saved["names"], saved["leaves"].numpy()),
+        train_samples=saved["samples"],
+        similar=saved["similar"],
+    )

@@ -1,0 +1,78 @@
+"""What a run is asked to be, as plain values: what its folder keeps and what it is rebuilt from."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from inspect import signature
+from typing import Any, Self
+
+from labelkin._checks import InputError, listed, near
+from labelkin.objectives import OBJECTIVES
+from labelkin.training import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec:
+    """Data, backbone, objective and training of one run.
+
+    `taxonomy` is the name of a shipped tree, a file, "wordnet", or None for the data's own; where there is none at all a
+    tree is built from the data. `data_options` are those of `labelkin.data.load`, `options` those of the objective.
+    """
+
+    data: str = "digits"
+    objective: str = "one-hot"
+    backbone: str | None = None
+    taxonomy: str | None = None
+    settings: Settings = field(default_factory=Settings)
+    data_options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            known = ", ".join(OBJECTIVES)
+            raise InputError(
+                f"there is no objective {self.objective!r}.{near(self.objective, OBJECTIVES)} Known: {known}."
+            )
+        known_options = option_names(self.objective)
+        for name in self.options:
+            if name not in known_options:
+                takes = f"it takes {listed(known_options, limit=99)}" if known_options else "it takes none"
+                hint = near(name, known_options)
+                raise InputError(f"the objective {self.objective!r} has no option {name!r}; {takes}.{hint}")
+
+    def differs_in(self, other: Self) -> list[str]:
+        """What another spec has otherwise, in words: `"epochs 20, not 10"`."""
+        ours, theirs = _flat(self.as_dict()), _flat(other.as_dict())
+        names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
+        return [f"{name} {theirs.get(name)!r}, not {ours.get(name)!r}" for name in names]
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        known = {name: values[name] for name in cls.__dataclass_fields__ if name in values}
+        return cls(**{**known, "settings": Settings.of(**values["settings"])})
+
+
+def option_names(objective: str) -> list[str]:
+    """The options of an objective that a run may set; the rest follows from data and backbone."""
+    fixed = ("classes", "features", "width", "samples")
+    return [name for name in signature(OBJECTIVES[objective]).parameters if name not in fixed]
+
+
+def check_chosen(options: Mapping[str, Mapping[str, Any]], objectives: Sequence[str]) -> None:
+    """Refuse options for an objective that is not among those trained."""
+    for name in options:
+        if name not in objectives:
+            raise InputError(
+                f"options are given for {name!r}, which is not among the objectives trained: "
+                f"{listed(objectives, limit=99)}.{near(name, objectives)}"
+            )
+
+
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings and options beside the rest, under their own names."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat.update(value if isinstance(value, Mapping) else {name: value})
+    return flat

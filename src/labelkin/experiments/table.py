@@ -1,0 +1,62 @@
+"""A comparison as text, as HTML and as plain values, with what its columns mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from labelkin.experiments.comparison import Comparison, Row
+
+HEADINGS = ("objective", "accuracy %", "top-5 %", "severity", "epochs to one-hot's best", "seconds")
+UNDEFINED = "–"
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    spread = "" if isnan(row.accuracy_spread) else f" ± {100 * row.accuracy_spread:.2f}"
+    return (
+        row.objective,
+        f"{100 * row.accuracy:.2f}{spread}",
+        UNDEFINED if isnan(row.top5) else f"{100 * row.top5:.2f}",
+        UNDEFINED if isnan(row.severity) else f"{row.severity:.3f}",
+        UNDEFINED if row.epochs_to_reference is None else str(row.epochs_to_reference),
+        f"{row.seconds:.1f}",
+    )
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """How the columns read, a sentence each."""
+    seeds = " ± is the standard deviation over seeds." if any(row.runs > 1 for row in comparison.rows) else ""
+    return [
+        f"accuracy, top-5: of the test set, higher is better.{seeds}",
+        "severity: how far up the tree truth and prediction meet, over the mistakes alone; lower is better, and it "
+        f"compares only on one tree. The tree here: {comparison.tree}.",
+        "epochs to one-hot's best: when the test accuracy first reaches the best that one-hot ever has; "
+        f"{UNDEFINED} where it never does.",
+        "seconds: spent training one run, without measuring.",
+    ]
+
+
+def as_text(comparison: Comparison) -> str:
+    table = [HEADINGS, *map(cells, comparison.rows)]
+    widths = [max(len(line[i]) for line in table) for i in range(len(HEADINGS))]
+    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in table)
+
+
+def as_html(comparison: Comparison) -> str:
+    def line(values: Sequence[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(value)}</{tag}>" for value in values) + "</tr>"
+
+    said = "".join(f"<p>{escape(note)}</p>" for note in notes(comparison))
+    return f"<table>{line(HEADINGS, 'th')}{''.join(line(cells(row), 'td') for row in comparison.rows)}</table>{said}"
+
+
+def as_dict(comparison: Comparison) -> dict[str, Any]:
+    """Plain values; NaN where a number is undefined."""
+    return {
+        "folder": str(comparison.folder),
+        "tree": comparison.tree,
+        "rows": [row._asdict() for row in comparison.rows],
+    }
