@@ -1,0 +1,319 @@
+"""The scikit-learn door: its own checks, and what it promises beyond them."""
+
+# ruff: noqa: N806  (X is scikit-learn's own name)
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+
+import labelkin
+from labelkin import OBJECTIVES, InputError, KinClassifier, Taxonomy
+from labelkin.structure import catalogue
+from requires import skip_unless
+
+ROUNDING = {
+    "check_sample_weight_equivalence_on_dense_data": (
+        "asks for seven digits, and training is in single precision; test_a_weight_of_two_is_the_sample_twice asks for four"
+    )
+}
+SELECTED = {
+    "check_classifiers_train",
+    "check_classifiers_classes",
+    "check_classifiers_one_label_sample_weights",
+    "check_decision_proba_consistency",
+    "check_estimators_dtypes",
+    "check_estimators_pickle",
+    "check_estimators_unfitted",
+    "check_fit2d_1feature",
+    "check_fit_idempotent",
+    "check_methods_subset_invariance",
+    "check_sample_weights_not_overwritten",
+}
+NAMES = np.array(["ship", "cat", "dog"])  # of iris, to have a shipped tree: not in the order of the alphabet
+TREE = Taxonomy.from_nested({"animal": ["dog", "cat"], "thing": ["ship", "car"]})
+
+
+def iris(labels: Any = NAMES) -> tuple[np.ndarray, np.ndarray]:
+    X, y = load_iris(return_X_y=True)
+    return X, labels[y]
+
+
+def quick(objective: str = "one-hot", **params: Any) -> KinClassifier:
+    return KinClassifier(objective, **{"epochs": 15, "batch_size": 32, "random_state": 0, **params})
+
+
+@parametrize_with_checks([KinClassifier(epochs=25)], expected_failed_checks=lambda estimator: ROUNDING)
+def test_scikit_learns_own_checks(estimator: KinClassifier, check: Any):
+    check(estimator)
+
+
+@pytest.mark.parametrize("objective", ["one-hot", "adaptive-labels"])
+def test_scikit_learns_own_checks_for_other_objectives(objective: str):
+    checks = {check.func.__name__: check for _, check in estimator_checks_generator(KinClassifier())}
+    assert set(checks) >= SELECTED
+    for name in sorted(SELECTED):
+        checks[name](KinClassifier(objective, epochs=25))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_every_objective(objective: str, classes: int):
+    X, y = iris()
+    few = np.isin(y, NAMES[:classes])
+    model = quick(objective, epochs=30).fit(X[few], y[few])
+    assert model.classes_.tolist() == sorted(NAMES[:classes])
+    assert model.score(X[few], y[few]) > 0.8
+    decision = model.decision_function(X[few])
+    best = (decision > 0).astype(int) if classes == 2 else decision.argmax(1)
+    assert (model.classes_[best] == model.predict(X[few])).all()
+    outputs = model.model_(torch.zeros(1, 4))
+    try:
+        model.model_.objective.log_probs(outputs)
+    except InputError:
+        assert not hasattr(model, "predict_proba")
+        assert not hasattr(model, "predict_log_proba")
+    else:
+        probabilities = model.predict_proba(X[few])
+        assert (model.classes_[probabilities.argmax(1)] == model.predict(X[few])).all()
+        np.testing.assert_allclose(probabilities.sum(1), 1, rtol=1e-5)
+
+
+def test_why_there_are_no_probabilities_is_said():
+    with pytest.raises(AttributeError) as caught:
+        quick("static-labels").predict_proba  # noqa: B018
+    assert "use decision_function" in str(caught.value.__cause__)
+
+
+def test_nothing_is_measured_on_the_way():
+    model = quick(epochs=3).fit(*iris())
+    assert [set(row) for row in model.history_] == [{"epoch", "lr", "loss"}] * 3
+    assert model.history_[-1]["loss"] < model.history_[0]["loss"]
+
+
+# Labels and trees
+
+
+@pytest.mark.parametrize("labels", [np.array([7, 3, 5]), np.array([0.0, 2.0, 1.0]), NAMES, NAMES.astype(object)])
+def test_labels_come_back_as_they_were(labels: np.ndarray):
+    X, y = iris(labels)
+    predicted = quick(epochs=30).fit(X, y).predict(X)
+    assert predicted.dtype == y.dtype
+    assert (predicted == y).mean() > 0.8
+
+
+def test_two_labels_that_are_true_and_false():
+    X, y = iris()
+    predicted = quick(epochs=30).fit(X, y == "cat").predict(X)
+    assert predicted.dtype == bool
+    assert (predicted == (y == "cat")).mean() > 0.8
+
+
+@pytest.mark.parametrize("kind", ["tree", "file", "path"])
+def test_a_tree_is_cut_to_the_classes_in_their_order(tmp_path: Path, kind: str):
+    path = tmp_path / "tree.json"
+    TREE.save(path)
+    model = quick("hierarchical", taxonomy={"tree": TREE, "file": str(path), "path": path}[kind]).fit(*iris())
+    assert model.taxonomy_.classes == ("cat", "dog", "ship")
+    assert set(model.taxonomy_.names) == {"root", "animal", "thing", "cat", "dog", "ship"}
+    assert model.model_.objective.taxonomy == model.taxonomy_
+    outputs = model.model_.objective.head.out_features
+    assert outputs == 5  # a logit for each node but the root
+
+
+def test_a_shipped_tree_by_name():
+    model = quick("conditional-softmax", taxonomy="cifar10").fit(*iris())
+    assert model.taxonomy_ == catalogue.taxonomy("cifar10").restrict(["cat", "dog", "ship"])
+
+
+def test_whole_numbers_are_found_in_a_tree_by_their_digits():
+    tree = Taxonomy.from_groups({"low": ["1", "2"], "high": ["30"]})
+    model = quick("hierarchical", taxonomy=tree).fit(*iris(np.array([30, 2, 1])))
+    assert model.taxonomy_.classes == ("1", "2", "30")
+    assert model.classes_.tolist() == [1, 2, 30]
+
+
+def test_a_tree_from_the_data_stands_on_standardised_columns():
+    """Wines pair up one way by their alcohol and another by their proline; the unit of neither has a say."""
+    X, y = load_wine(return_X_y=True)
+    units = np.where(np.arange(13) == 0, 1e6, 1)
+    trees = [quick("hierarchical", epochs=1).fit(x, y).model_.objective.taxonomy for x in (X, X * units)]
+    assert trees[0] == trees[1]
+
+
+# Weights
+
+
+def test_a_weight_of_two_is_the_sample_twice():
+    X, y = iris()
+    rows = np.random.default_rng(0).permutation(150)[:40]
+    X, y, weight = X[rows], y[rows], np.arange(40) % 4
+    whole = {"batch_size": 100, "epochs": 40}
+    for objective in ("one-hot", "label-embedding", "label-smoothing"):
+        weighted = quick(objective, **whole).fit(X, y, sample_weight=weight)
+        repeated = quick(objective, **whole).fit(X.repeat(weight, axis=0), y.repeat(weight))
+        plain = quick(objective, **whole).fit(X, y)
+        np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-4)
+        assert np.abs(weighted.predict_proba(X) - plain.predict_proba(X)).max() > 0.01
+
+
+def test_a_weight_of_nothing_leaves_the_sample_out():
+    X, y = iris()
+    weight = np.where(y == "ship", 0.0, 0.3)
+    model = quick("adaptive-labels").fit(X, y, sample_weight=weight)
+    without = quick("adaptive-labels").fit(X[y != "ship"], y[y != "ship"])
+    assert model.classes_.tolist() == ["cat", "dog"]
+    assert np.array_equal(model.predict_proba(X), without.predict_proba(X))
+
+
+def test_weights_find_their_samples_in_shuffled_batches():
+    """Every flower is there as three kinds; only the weights say which is meant."""
+    X, y = iris(np.arange(3))
+    claims = np.tile([0, 1, 2], 150)
+    weight = np.where(claims == y.repeat(3), 20.0, 1.0)
+    model = quick(epochs=40, batch_size=16).fit(X.repeat(3, axis=0), claims, sample_weight=weight)
+    assert model.score(X, y) > 0.9
+
+
+# Numbers
+
+
+def test_columns_are_standardised_before_digits_are_lost():
+    X, y = iris()
+    far = quick(epochs=30).fit(X + 1e8, y)
+    np.testing.assert_allclose(far.predict_proba(X + 1e8), quick(epochs=30).fit(X, y).predict_proba(X), atol=1e-3)
+
+
+def test_a_number_too_large_for_single_precision_is_refused():
+    X, y = iris()
+    model = quick(epochs=1).fit(X, y)
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="too large"):
+        model.predict(X * 1e60)
+
+
+def test_the_same_seed_gives_the_same_network_and_torchs_own_state_stays():
+    X, y = iris()
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    first, second, other = (quick(epochs=2, random_state=seed).fit(X, y).predict_proba(X) for seed in (0, 0, 1))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert np.array_equal(first, second)
+    assert not np.allclose(first, other)
+    stream = np.random.RandomState(0)
+    model = quick(epochs=2, random_state=stream)
+    assert not np.allclose(model.fit(X, y).predict_proba(X), model.fit(X, y).predict_proba(X))
+
+
+# In scikit-learn's hands
+
+
+def test_digits_by_cross_validation():
+    X, y = load_digits(return_X_y=True)
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    assert cross_val_score(quick(epochs=12), X, y, cv=folds).min() > 0.95
+
+
+def test_a_pipeline_in_a_search_over_objectives_and_options():
+    X, y = iris()
+    pipeline = make_pipeline(MinMaxScaler(), quick(epochs=20, taxonomy=TREE))
+    grid = [
+        {"kinclassifier__objective": ["one-hot", "hierarchical"]},
+        {
+            "kinclassifier__objective": ["label-smoothing"],
+            "kinclassifier__options": [{"smoothing": 0.1}, {"smoothing": np.float64(1.0)}],
+            "kinclassifier__epochs": np.array([20]),
+        },
+    ]
+    search = GridSearchCV(pipeline, grid, cv=StratifiedKFold(2, shuffle=True, random_state=0)).fit(X, y)
+    scores = search.cv_results_["mean_test_score"]
+    assert scores[:3].min() > 0.8
+    assert scores[3] < 0.6  # smoothed all the way, nothing is learned
+    assert search.best_estimator_[-1].taxonomy_.classes == ("cat", "dog", "ship")
+
+
+def test_clone_keeps_what_was_asked_and_nothing_that_was_learned():
+    model = quick("hierarchical", taxonomy=TREE, options={"targets": "leaf"}, epochs=1).fit(*iris())
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert not hasattr(copy, "model_")
+
+
+@pytest.mark.parametrize("objective", ["retrospection", "adaptive-labels", "hierarchical"])
+def test_a_fitted_model_survives_joblib(tmp_path: Path, objective: str):
+    X, y = iris()
+    model = quick(objective, taxonomy=TREE, epochs=3).fit(X, y)
+    joblib.dump(model, tmp_path / "model.joblib")
+    loaded = joblib.load(tmp_path / "model.joblib")
+    assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert loaded.taxonomy_ == model.taxonomy_
+    assert np.array_equal(loaded.fit(X, y).predict_proba(X), model.predict_proba(X))
+
+
+def test_a_model_from_a_gpu_is_pickled_for_any_machine():
+    skip_unless(torch.cuda.is_available(), "a GPU", "gpu")
+    X, y = iris()
+    model = quick(device="cuda").fit(X, y)
+    assert next(model.model_.parameters()).is_cuda
+    loaded = pickle.loads(pickle.dumps(model))
+    assert not next(loaded.model_.parameters()).is_cuda
+    np.testing.assert_allclose(loaded.predict_proba(X), model.predict_proba(X), atol=1e-4)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("params", "sentence"),
+    [
+        ({"objective": "label-embeding"}, "objective: expected one of .* Did you mean 'label-embedding'"),
+        ({"objective": None}, "objective: expected one of"),
+        (
+            {"options": {"smoothin": 0.1}, "objective": "label-smoothing"},
+            "no option 'smoothin'. Did you mean 'smoothing'",
+        ),
+        ({"options": ["smoothing"]}, "options: expected a mapping"),
+        ({"device": "gpu0"}, "device: expected one of 'cpu'"),
+        ({"backbone": "mpl"}, "no backbone 'mpl'.*Did you mean 'mlp'"),
+        ({"backbone": "tiny-cnn"}, "expected images"),
+        ({"epochs": 0}, "epochs: expected a whole number"),
+        ({"lr": -1.0}, "lr: expected a number"),
+        ({"optimizer": "adm"}, "optimizer: .* Did you mean 'adam'"),
+        ({"taxonomy": "cifar"}, "taxonomy: 'cifar' is neither a file nor one of .* Did you mean 'cifar10"),
+        ({"taxonomy": Taxonomy.from_nested(["cat", "dog", "ships"])}, "no node 'ship'. Did you mean 'ships'"),
+    ],
+)
+def test_bad_parameters_are_named_when_it_is_fitted(params: dict[str, Any], sentence: str):
+    with pytest.raises(InputError, match=sentence):
+        quick(**{"objective": "one-hot", **params}).fit(*iris())
+
+
+def test_one_class_is_refused():
+    X, y = iris()
+    with pytest.raises(InputError, match="at least two classes, got 1 class"):
+        quick().fit(X, np.full(150, "cat"))
+    with pytest.raises(InputError, match="at least two classes"):
+        quick().fit(X, y, sample_weight=y == "cat")
+
+
+def test_scikit_learn_is_imported_for_the_estimator_alone():
+    code = "import sys, labelkin; assert 'KinClassifier' in dir(labelkin); assert not {'sklearn', 'torch'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_without_scikit_learn_the_line_that_installs_it_is_given(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "sklearn.base", None)
+    monkeypatch.delitem(sys.modules, "labelkin.estimator")
+    with pytest.raises(ImportError, match=r"pip install 'labelkin\[sklearn\]'"):
+        labelkin.KinClassifier  # noqa: B018
