@@ -1,9 +1,12 @@
 """What a test needs beyond the package: absent, the test is skipped, or fails where LABELKIN_REQUIRE asks for it."""
 
+import lzma
 import os
 from pathlib import Path
 
 import pytest
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def skip_unless(present: bool, what: str, requirement: str) -> None:
@@ -15,8 +18,11 @@ def skip_unless(present: bool, what: str, requirement: str) -> None:
     pytest.skip(f"{what} is not here")
 
 
-def data_file(name: str) -> Path:
-    """A file under the folder that `LABELKIN_DATA` names."""
-    path = Path(os.environ.get("LABELKIN_DATA", "data"), name)
-    skip_unless(path.exists(), f"{name} under LABELKIN_DATA", "data")
-    return path
+def data_text(name: str) -> str:
+    """The text of a research file, plain or .xz, under `LABELKIN_DATA` or a folder shared with the checkout."""
+    for folder in (Path(os.environ.get("LABELKIN_DATA", "data")), SHARED):
+        if (folder / name).exists():
+            return (folder / name).read_text(encoding="utf-8")
+        if (folder / f"{name}.xz").exists():
+            return lzma.decompress((folder / f"{name}.xz").read_bytes()).decode("utf-8")
+    pytest.skip(f"{name} is not here: nobody may pass it on, so no machine is required to have it")

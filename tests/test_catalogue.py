@@ -6,7 +6,7 @@ import pytest
 
 from labelkin._checks import InputError
 from labelkin.structure import Taxonomy, catalogue
-from requires import data_file
+from requires import data_text
 
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 TREES = [name for name in catalogue.names() if name != "digits"]
@@ -84,7 +84,7 @@ def test_cifar100_shape() -> None:
 
 
 def test_cifar100_agrees_with_a_research_tree() -> None:
-    rows = [line.split(",") for line in data_file("trees/cifar100.csv").read_text().splitlines()]
+    rows = [line.split(",") for line in data_text("trees/cifar100.csv").splitlines()]
     tree = catalogue.taxonomy("cifar100")
     found = {child: parent for parent, child in rows if child in tree.classes}
     assert found == {name: tree.names[top] for name, top in zip(tree.classes, tree.level(1).tolist(), strict=True)}
@@ -118,7 +118,7 @@ def test_20newsgroups() -> None:
 
 
 def test_20newsgroups_is_the_data_sets_own() -> None:
-    lines = data_file("20news/test.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = data_text("20news/test.jsonl").splitlines()
     assert set(catalogue.taxonomy("20newsgroups").classes) == {json.loads(line)["label"] for line in lines}
 
 

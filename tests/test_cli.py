@@ -332,7 +332,7 @@ BAD_ARGUMENTS = {
     ),
     "a word for a vector": (
         ("--objectives", "one-hot,static-labels", "--set", "static-labels.vectors=x"),
-        "vectors='x'",
+        "vectors: expected an array of numbers",
     ),
     "a setting without a value": (("--set", "retrospection"), "expected OBJECTIVE.OPTION=VALUE"),
     "unknown data": (("digit",), "Did you mean 'digits'"),

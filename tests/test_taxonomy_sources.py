@@ -14,7 +14,7 @@ from scipy.cluster.hierarchy import linkage
 
 from labelkin._checks import InputError
 from labelkin.structure import Taxonomy
-from requires import data_file
+from requires import data_text
 from trees import random_taxonomy, taxonomies
 
 
@@ -581,11 +581,12 @@ def test_sixteen_thousand_nodes_load_in_a_second(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "classes"), [("inat21", 10_000), ("imagenet", 1000), ("cifar100", 100)])
-def test_research_trees_load(name: str, classes: int) -> None:
-    path = data_file(f"trees/{name}.csv")
-    tree, seconds = load_with_everything(path)
+def test_research_trees_load(name: str, classes: int, tmp_path: Path) -> None:
+    text = data_text(f"trees/{name}.csv")
+    (tmp_path / "tree.csv").write_text(text, encoding="utf-8")
+    tree, seconds = load_with_everything(tmp_path / "tree.csv")
     assert seconds < 1
-    rows = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = [line.split(",") for line in text.splitlines()]
     above = {child: parent for parent, child in rows}
     inner = set(above.values())
     assert len(tree) == len(rows) + 1

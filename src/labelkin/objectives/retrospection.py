@@ -98,10 +98,11 @@ class Retrospection(Objective):
 
     def commit(self, state: Mapping[str, Tensor]) -> None:
         with torch.no_grad():
-            self._soft[state["place"]] = state["rows"].to(self._soft.dtype)
-            self._fresh[state["place"]] = True
-            self._recorded[state["place"]] = True
-            self._recorded[-1] = False
+            # Not `table[place] = value`, which makes a GPU wait for the value.
+            self._soft.index_copy_(0, state["place"], state["rows"].to(self._soft.dtype))
+            self._fresh.index_fill_(0, state["place"], True)
+            self._recorded.index_fill_(0, state["place"], True)
+            self._recorded[-1:].zero_()
 
     def synchronize(self) -> None:
         """Every process takes over what the others recorded; a sample seen by several gets the mean of their rows."""
