@@ -211,7 +211,7 @@ MUTANTS = [
     ),
     Mutant(
         "pretrained embedding: soft term dropped",
-        "objectives/label_embedding.py",
+        "objectives/pretrained_embedding.py",
         "return Loss(hard + soft, {",
         "return Loss(hard + 0 * soft, {",
         "test_pretrained_embedding.py",

@@ -37,51 +37,6 @@ if TYPE_CHECKING:
     from labelkin.training import Model
 
 _ROOMS = ("data", "experiments", "functional", "metrics", "models", "objectives", "relations", "structure", "training")
-_HOMES = {
-    "InputError": "labelkin._checks",
-    "KinClassifier": "labelkin.estimator",
-    "Model": "labelkin.training",
-    "Taxonomy": "labelkin.structure",
-    "compare": "labelkin.experiments",
-    "load": "labelkin.experiments",
-    **dict.fromkeys(
-        (
-            "OBJECTIVES",
-            "AdaptiveLabels",
-            "CompressedLabelEmbedding",
-            "ConditionalSoftmax",
-            "ConfidencePenalty",
-            "Context",
-            "ConvexHierarchical",
-            "Hierarchical",
-            "HierarchicalCrossEntropy",
-            "LabelEmbedding",
-            "LabelSmoothing",
-            "MixedCrossEntropy",
-            "Objective",
-            "OneHot",
-            "PretrainedLabelEmbedding",
-            "Retrospection",
-            "SemanticSmoothing",
-            "StaticLabels",
-        ),
-        "labelkin.objectives",
-    ),
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return import_module(f"labelkin.{name}")
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'labelkin' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_ROOMS, *_HOMES])
-
-
 __all__ = [
     "OBJECTIVES",
     "AdaptiveLabels",
@@ -118,3 +73,25 @@ __all__ = [
     "structure",
     "training",
 ]
+
+# Where the names live that are no objectives.
+_HOMES = {
+    "InputError": "labelkin._checks",
+    "KinClassifier": "labelkin.estimator",
+    "Model": "labelkin.training",
+    "Taxonomy": "labelkin.structure",
+    "compare": "labelkin.experiments",
+    "load": "labelkin.experiments",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"labelkin.{name}")
+    if name in __all__:
+        return getattr(import_module(_HOMES.get(name, "labelkin.objectives")), name)
+    raise AttributeError(f"module 'labelkin' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

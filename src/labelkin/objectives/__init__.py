@@ -7,13 +7,9 @@ from labelkin.objectives.conditional import ConditionalSoftmax, HierarchicalCros
 from labelkin.objectives.context import Context
 from labelkin.objectives.flat import ConfidencePenalty, LabelSmoothing, OneHot
 from labelkin.objectives.hierarchical import ConvexHierarchical, Hierarchical
-from labelkin.objectives.label_embedding import (
-    CompressedLabelEmbedding,
-    LabelEmbedding,
-    PretrainedLabelEmbedding,
-    TwoHeads,
-)
+from labelkin.objectives.label_embedding import CompressedLabelEmbedding, LabelEmbedding, TwoHeads
 from labelkin.objectives.mixed import MixedCrossEntropy
+from labelkin.objectives.pretrained_embedding import PretrainedLabelEmbedding
 from labelkin.objectives.retrospection import Retrospection
 from labelkin.objectives.semantic_smoothing import SemanticSmoothing
 from labelkin.objectives.static import StaticLabels

@@ -1,6 +1,6 @@
 """The label embedding network (003): a second head learns which classes look alike, and its lesson softens the target."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
@@ -10,22 +10,18 @@ from torch import Tensor, nn
 from labelkin._checks import check_choice, check_count, check_number
 from labelkin.functional import (
     compressed_embedding,
-    cross_entropy,
     embedding_terms,
-    soft_cross_entropy,
     sum_over_processes,
     world_size,
 )
-from labelkin.functional.cross_entropy import is_soft
 from labelkin.functional.state import as_it_was
 from labelkin.objectives import inputs
 from labelkin.objectives.base import Objective
 from labelkin.objectives.batch import Batch, Loss
 from labelkin.objectives.chunks import CHUNK, in_chunks
-from labelkin.relations.matrices import read_square
 
 if TYPE_CHECKING:
-    from labelkin.objectives.context import Context
+    pass
 
 
 class TwoHeads(NamedTuple):
@@ -218,41 +214,3 @@ class CompressedLabelEmbedding(LabelEmbedding):
 
     def no_weight_decay(self) -> set[str]:
         return {"a", "b"}
-
-
-class PretrainedLabelEmbedding(Objective):
-    """Cross entropy to the class plus cross entropy to a given embedding, frozen: `CE(z, y) + CE(z, softmax(E_y))`.
-
-    003 Eq. 17 (App. C). `embedding` is K x K logits, such as `LabelEmbedding.label_vectors()` of an earlier run.
-    """
-
-    linear_in_target: ClassVar[bool] = True
-    embedding: Tensor
-
-    def __init__(
-        self,
-        *,
-        classes: int | Sequence[str],
-        embedding: Any,
-        features: int | None = None,
-        class_weight: Any = None,
-    ) -> None:
-        super().__init__(classes=classes, features=features, class_weight=class_weight)
-        given = read_square("embedding", embedding, self.num_classes)
-        self.register_buffer("embedding", given.to(torch.get_default_dtype()))
-
-    @classmethod
-    def defaults(cls, context: "Context", options: Mapping[str, Any]) -> dict[str, Any]:
-        given = super().defaults(context, options)
-        return given if "embedding" in options else {**given, "embedding": context.embedding()}
-
-    def compute(self, outputs: Tensor, batch: Batch) -> Loss:
-        rows = torch.softmax(self.embedding.to(outputs.dtype), -1)
-        soft_rows = batch.target @ rows if is_soft(batch.target) else rows[batch.target]
-        hard = self.mean(cross_entropy(outputs, batch.target), batch)
-        soft = self.mean(soft_cross_entropy(outputs, soft_rows), batch)
-        return Loss(hard + soft, {"hard": hard, "soft": soft})
-
-    def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
-        """(K, K) the embedding."""
-        return self.embedding[self.rows(classes)]
