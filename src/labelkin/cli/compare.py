@@ -23,6 +23,7 @@ def compare(
     seeds: Annotated[str, Option(help="A run for each.", metavar="A,B,C")] = "0",
     out: Annotated[Path, Option(help="Folder of the runs; finished ones there are not repeated.")] = Path("runs"),
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    markdown: Annotated[bool, Option("--markdown", help="Print a Markdown table.")] = False,
     *,
     method: MethodOptions,
     data_options: DataOptions,
@@ -44,7 +45,7 @@ def compare(
             progress=progress,
             **training.settings(),
         )
-    say_comparison(comparison, as_json=json)
+    say_comparison(comparison, as_json=json, markdown=markdown)
 
 
 def demo(

@@ -60,11 +60,14 @@ def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         Console().print(table)
 
 
-def say_comparison(comparison: Comparison, *, as_json: bool) -> None:
-    from labelkin.experiments.table import HEADINGS, cells, notes
+def say_comparison(comparison: Comparison, *, as_json: bool, markdown: bool = False) -> None:
+    from labelkin.experiments.table import HEADINGS, as_markdown, cells, notes
 
     if as_json:
         say_json(comparison.as_dict())
+        return
+    if markdown:
+        say(as_markdown(comparison))
         return
     say_table(HEADINGS, [cells(row) for row in comparison.rows])
     say("")

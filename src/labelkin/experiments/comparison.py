@@ -27,6 +27,8 @@ class Row(NamedTuple):
     runs: int
     accuracy: float
     accuracy_spread: float
+    difference: float  # of the accuracy to the reference's, run by run with the same seed
+    difference_spread: float
     top5: float
     severity: float
     epochs_to_reference: int | None  # the first epoch at which the mean curve reaches the reference's best
@@ -120,12 +122,14 @@ def _finished(path: Path, spec: RunSpec) -> bool:
 
 def _row(name: str, paths: Sequence[Path]) -> Row:
     finals = [RunFolder(path).final or {} for path in paths]
-    accuracies = [final["accuracy"] for final in finals]
+    accuracies = _accuracies(paths)
     return Row(
         objective=name,
         runs=len(finals),
         accuracy=mean(accuracies),
-        accuracy_spread=stdev(accuracies) if len(accuracies) > 1 else nan,
+        accuracy_spread=_spread(accuracies),
+        difference=nan,
+        difference_spread=nan,
         top5=_mean(final.get("top5") for final in finals),
         severity=_mean(final.get("severity") for final in finals),
         epochs_to_reference=None,
@@ -138,16 +142,28 @@ def _mean(values: Any) -> float:
     return mean(known) if known else nan
 
 
+def _spread(values: Sequence[float]) -> float:
+    return stdev(values) if len(values) > 1 else nan
+
+
 def _with_reference(rows: list[Row], folder: Path, specs: Sequence[RunSpec]) -> list[Row]:
-    """Fill in when each objective's mean curve first reaches the reference's best."""
-    curves = {
-        row.objective: _curve([run_path(folder, s) for s in specs if s.objective == row.objective]) for row in rows
-    }
-    if REFERENCE not in curves:
+    """Fill in how each objective stands to the reference: the paired difference, and when it reaches its best."""
+    paths = {row.objective: [run_path(folder, s) for s in specs if s.objective == row.objective] for row in rows}
+    if REFERENCE not in paths:
         return rows
-    best = max(curves[REFERENCE])
-    reached = {name: next((i + 1 for i, a in enumerate(curve) if a >= best), None) for name, curve in curves.items()}
-    return [row._replace(epochs_to_reference=reached[row.objective]) for row in rows]
+    best, reference = max(_curve(paths[REFERENCE])), _accuracies(paths[REFERENCE])
+    filled = []
+    for row in rows:
+        reached = next((i + 1 for i, a in enumerate(_curve(paths[row.objective])) if a >= best), None)
+        apart = [a - b for a, b in zip(_accuracies(paths[row.objective]), reference, strict=True)]
+        filled.append(
+            row._replace(difference=mean(apart), difference_spread=_spread(apart), epochs_to_reference=reached)
+        )
+    return filled
+
+
+def _accuracies(paths: Sequence[Path]) -> list[float]:
+    return [(RunFolder(path).final or {})["accuracy"] for path in paths]
 
 
 def _curve(paths: Sequence[Path]) -> list[float]:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from labelkin.experiments.comparison import Comparison, Row
 
-HEADINGS = ("objective", "accuracy %", "top-5 %", "severity", "epochs to one-hot's best", "seconds")
+HEADINGS = ("objective", "accuracy %", "against one-hot", "top-5 %", "severity", "epochs to one-hot's best", "seconds")
 UNDEFINED = "–"
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    spread = "" if isnan(row.accuracy_spread) else f" ± {100 * row.accuracy_spread:.2f}"
     return (
         row.objective,
-        f"{100 * row.accuracy:.2f}{spread}",
+        f"{100 * row.accuracy:.2f}{_spread(row.accuracy_spread)}",
+        UNDEFINED if isnan(row.difference) else f"{100 * row.difference:+.2f}{_spread(row.difference_spread)}",
         UNDEFINED if isnan(row.top5) else f"{100 * row.top5:.2f}",
         UNDEFINED if isnan(row.severity) else f"{row.severity:.3f}",
         UNDEFINED if row.epochs_to_reference is None else str(row.epochs_to_reference),
@@ -26,11 +26,16 @@ def cells(row: Row) -> tuple[str, ...]:
     )
 
 
+def _spread(value: float) -> str:
+    return "" if isnan(value) else f" ± {100 * value:.2f}"
+
+
 def notes(comparison: Comparison) -> list[str]:
     """How the columns read, a sentence each."""
     seeds = " ± is the standard deviation over seeds." if any(row.runs > 1 for row in comparison.rows) else ""
     return [
         f"accuracy, top-5: of the test set, higher is better.{seeds}",
+        "against one-hot: points of accuracy, run by run with the same seed.",
         "severity: how far up the tree truth and prediction meet, over the mistakes alone; lower is better, and it "
         f"compares only on one tree. The tree here: {comparison.tree}.",
         "epochs to one-hot's best: when the test accuracy first reaches the best that one-hot ever has; "
@@ -43,6 +48,11 @@ def as_text(comparison: Comparison) -> str:
     table = [HEADINGS, *map(cells, comparison.rows)]
     widths = [max(len(line[i]) for line in table) for i in range(len(HEADINGS))]
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in table)
+
+
+def as_markdown(comparison: Comparison) -> str:
+    lines = [HEADINGS, tuple("---" for _ in HEADINGS), *map(cells, comparison.rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def as_html(comparison: Comparison) -> str:

@@ -1,0 +1,77 @@
+"""The table: what its figures are, worked out again from the runs' own files."""
+
+import csv
+import json
+from pathlib import Path
+from statistics import mean, stdev
+
+import pytest
+
+import labelkin
+from labelkin import InputError
+from labelkin.experiments.table import HEADINGS, as_markdown, cells
+
+SEEDS = (0, 1, 2)
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> labelkin.experiments.Comparison:
+    out = tmp_path_factory.mktemp("compared")
+    objectives = ["label-embedding", "one-hot", "adaptive-labels"]
+    return labelkin.compare(
+        objectives=objectives, seeds=SEEDS, out=out, epochs=3, lr=5e-3, data_options={"subset": 0.4}
+    )
+
+
+def finals(folder: Path, objective: str) -> list[dict[str, float]]:
+    return [json.loads((folder / objective / f"seed-{seed}" / "final.json").read_text()) for seed in SEEDS]
+
+
+def curve(folder: Path, objective: str) -> list[float]:
+    """Test accuracy by epoch, averaged over seeds."""
+    read = []
+    for seed in SEEDS:
+        with (folder / objective / f"seed-{seed}" / "metrics.csv").open(newline="") as file:
+            read.append([float(row["test_accuracy"]) for row in csv.DictReader(file)])
+    return [mean(epoch) for epoch in zip(*read, strict=True)]
+
+
+def test_differences_are_paired_by_seed(compared):
+    for row in compared.rows:
+        pairs = zip(finals(compared.folder, row.objective), finals(compared.folder, "one-hot"), strict=True)
+        apart = [ours["accuracy"] - theirs["accuracy"] for ours, theirs in pairs]
+        assert row.difference == pytest.approx(mean(apart))
+        assert row.difference_spread == pytest.approx(stdev(apart))
+        assert row.accuracy == pytest.approx(mean(f["accuracy"] for f in finals(compared.folder, row.objective)))
+        assert row.runs == len(SEEDS)
+
+
+def test_when_the_mean_curve_reaches_the_references_best(compared):
+    best = max(curve(compared.folder, "one-hot"))
+    for row in compared.rows:
+        late = [i + 1 for i, accuracy in enumerate(curve(compared.folder, row.objective)) if accuracy >= best]
+        assert row.epochs_to_reference == (late[0] if late else None)
+    assert compared.rows[1].epochs_to_reference is not None
+
+
+def test_the_same_table_in_every_form(compared):
+    lines = as_markdown(compared).splitlines()
+    assert lines[0] == f"| {' | '.join(HEADINGS)} |"
+    assert lines[3] == f"| {' | '.join(cells(compared.rows[1]))} |"
+    assert "+0.00 ± 0.00" in lines[3]
+    for row in compared.rows:
+        assert row.objective in str(compared)
+        assert f"<td>{row.objective}</td>" in compared._repr_html_()
+
+
+def test_finished_runs_are_not_repeated_and_others_not_mixed_in(compared):
+    files = {path: path.stat().st_mtime_ns for path in compared.folder.rglob("*") if path.is_file()}
+    again = labelkin.compare(
+        objectives=["one-hot"], seeds=SEEDS, out=compared.folder, epochs=3, lr=5e-3, data_options={"subset": 0.4}
+    )
+    assert again.rows[0].accuracy == compared.rows[1].accuracy
+    assert files == {path: path.stat().st_mtime_ns for path in compared.folder.rglob("*") if path.is_file()}
+    with pytest.raises(InputError, match="epochs 3, not 4"):
+        labelkin.compare(
+            objectives=["one-hot"], seeds=SEEDS, out=compared.folder, epochs=4, lr=5e-3, data_options={"subset": 0.4}
+        )
