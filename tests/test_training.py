@@ -97,6 +97,18 @@ def test_all_objectives_start_from_the_same_backbone():
     torch.testing.assert_close(weights(first), weights(second), atol=1e-9, rtol=0)
 
 
+def test_figures_of_the_objective_are_recorded(digits):
+    settings = Settings(epochs=2, lr=5e-3)
+    for objective, options, figure in [
+        ("mixed-cross-entropy", {"learn": True}, "mean_eps"),
+        ("adaptive-labels", {"scale": "learned"}, "scale"),
+    ]:
+        trained = Trainer(model_for(digits, objective, **options), Classify(digits), settings).fit()
+        watched = [row[figure] for row in trained.history]
+        assert len(set(watched)) == 2, "it is learned, so it moves"
+        assert watched[-1] == trained.model.objective.figures()[figure]
+
+
 def test_gradients_are_clipped(digits):
     model = model_for(digits)
     before = weights(model)

@@ -134,5 +134,8 @@ class AdaptiveLabels(Objective):
         means = torch.where(sums.present.unsqueeze(-1), sums.means(), self.labels.to(sums.total.dtype))
         self.commit({"epoch_labels": means, "refreshed": torch.ones_like(self.refreshed)})
 
+    def figures(self) -> dict[str, float]:
+        return {} if self.log_scale is None else {"scale": float(self.log_scale.detach().exp())}
+
     def no_weight_decay(self) -> set[str]:
         return {"log_scale"} if self.log_scale is not None else set()

@@ -164,6 +164,10 @@ class Objective(nn.Module):
         Each batch is (outputs, target), or (outputs, target, weight) where samples have weights.
         """
 
+    def figures(self) -> dict[str, float]:
+        """What is worth watching besides the loss: a row of a run's metrics gets these after every epoch."""
+        return {}
+
     def synchronize(self) -> None:
         """Share what this process alone knows with all others; every process calls it, before state is saved."""
 

@@ -83,6 +83,9 @@ class MixedCrossEntropy(Objective):
         """The share given away, averaged over the classes that have kin."""
         return self.targets.class_eps().sum() / (~self.relation.isolated()).sum().clamp_min(1)
 
+    def figures(self) -> dict[str, float]:
+        return {"mean_eps": float(self.mean_eps().detach())} if self.learn else {}
+
     def collapsed(self) -> bool:
         low, high = COLLAPSED
         return not low <= float(self.mean_eps().detach()) <= high

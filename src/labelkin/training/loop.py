@@ -131,6 +131,7 @@ class Trainer:
             self.task.refresh(self.model, self.place)
         mean_loss = float(sum_over_processes(self.loss_sum)) / (len(self.batches) * world_size())
         row = {"epoch": epoch + 1, "lr": self.optimizer.param_groups[0]["lr"], "loss": mean_loss}
+        row |= self.model.objective.figures()
         for part in self.task.parts_evaluated:
             row |= {f"{part}_{name}": value for name, value in self._evaluate(part).metrics.items()}
         self.history.append(row)
