@@ -18,7 +18,9 @@ def cells(row: Row) -> tuple[str, ...]:
     return (
         row.objective,
         f"{100 * row.accuracy:.2f}{_spread(row.accuracy_spread)}",
-        UNDEFINED if isnan(row.difference) else f"{100 * row.difference:+.2f}{_spread(row.difference_spread)}",
+        UNDEFINED
+        if isnan(row.difference)
+        else f"{round(100 * row.difference, 2) + 0.0:+.2f}{_spread(row.difference_spread)}",
         UNDEFINED if isnan(row.top5) else f"{100 * row.top5:.2f}",
         UNDEFINED if isnan(row.severity) else f"{row.severity:.3f}",
         UNDEFINED if row.epochs_to_reference is None else str(row.epochs_to_reference),

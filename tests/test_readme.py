@@ -1,0 +1,50 @@
+"""The README's own lines, run."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_the_loop_runs():
+    torch.manual_seed(0)
+    backbone = nn.Linear(10, 512)
+    names = {
+        "backbone": backbone,
+        "batches": [(torch.randn(8, 10), torch.randint(4, (8,)))] * 3,
+        "optimizer": torch.optim.SGD(backbone.parameters(), lr=0.1),
+    }
+    before = backbone.weight.clone()
+    (code,) = blocks("python")
+    exec(code, names)
+    assert names["predicted"].shape == (8,)
+    assert not torch.equal(backbone.weight, before)
+
+
+@pytest.mark.parametrize("line", [line for block in blocks("sh") for line in block.splitlines() if "labelkin " in line])
+def test_the_commands_exist(line: str):
+    """Each word after `labelkin` that is a command, and every option, is one that its help names."""
+    from typer.testing import CliRunner
+
+    from labelkin.cli.app import app
+
+    words = shlex.split(line, comments=True)[1:]
+    command = words[:2] if words[0] in ("taxonomy", "data") else words[:1]
+    shown = CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": "200"})
+    assert shown.exit_code == 0, shown.output
+    for option in (word for word in words if word.startswith("--")):
+        assert option in shown.output
+
+
+def test_its_links_lead_somewhere():
+    for target in re.findall(r"\]\((?!http)([^)]+)\)", README):
+        assert (Path(__file__).resolve().parents[1] / target).exists(), target
