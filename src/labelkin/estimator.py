@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -40,7 +40,7 @@ FLOATS = (np.float64, np.float32)
 PREDICTED_AT_ONCE = 1024  # samples
 
 
-Floats = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.floating[Any]]
 
 
 def _defines_probabilities(classifier: "KinClassifier") -> bool:
@@ -62,10 +62,10 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     - `random_state`: on the CPU the same integer and data give the same network.
     - `device`: "cpu", "cuda", "mps" or "auto". A pickled model comes back on the CPU.
 
-    Columns are standardised with the mean and deviation of the training data. Sample weights count in these and in the
+    Training computes in the precision of X, single or double. Columns are standardised with the mean and deviation of the
+    training data. Sample weights count in these and in the
     loss, which is a weighted mean over each batch, so that only their ratios matter; a sample of weight 0 is left out
-    altogether. What is taken from the data once counts every sample alike: a tree that is built from it, a relation, and
-    the labels that "adaptive-labels" predicts with.
+    altogether. What is taken from the data once counts every sample alike: a tree that is built from it, and a relation.
 
     After `fit`: `classes_` (sorted), `model_` (a `labelkin.Model`, whose `objective` holds the label vectors), `taxonomy_`
     (in the order of `classes_`; None where none was given), `history_` (a row an epoch), `scaler_`, `n_features_in_`.
@@ -109,12 +109,15 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(self.classes_) < 2:
             raise InputError(f"y: a classifier needs at least two classes, got {len(self.classes_)} class.")
         self.scaler_ = StandardScaler().fit(X[used], sample_weight=weight[used])
-        data = _dataset(self._columns(X[used]), targets, self.classes_)
+        columns = self._columns(X[used], X.dtype)
+        data = _dataset(columns, targets, self.classes_)
         self.taxonomy_ = taxonomy_for(self.taxonomy, data)
         with _own_random_state():
             context = context_for(data, self.taxonomy_)
             model = build_model(self.objective, options, self.backbone, data.shape, context, seed=settings.seed)
-            trained = Trainer(model, WeightedClassify(data, weight[used]), settings).fit()
+            precision = "64-true" if columns.dtype == torch.float64 else "32-true"
+            task = WeightedClassify(data, weight[used])
+            trained = Trainer(model, task, replace(settings, precision=precision)).fit()
         self.model_: Model = trained.model
         self.history_ = trained.history
         return self
@@ -132,10 +135,9 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"options: expected a mapping of names to values, got {self.options!r}.")
         return {name: _plain(value) for name, value in (self.options or {}).items()}
 
-    def _columns(self, X: npt.NDArray[np.floating[Any]]) -> Tensor:
-        """Standardised in X's own precision, and only then rounded to single precision."""
-        scaled: Floats = check_array(self.scaler_.transform(X), dtype=np.float32, input_name="X")
-        return torch.from_numpy(scaled)
+    def _columns(self, X: npt.NDArray[np.floating[Any]], dtype: npt.DTypeLike) -> Tensor:
+        """Standardised in X's own precision, and only then rounded to the network's."""
+        return torch.from_numpy(check_array(self.scaler_.transform(X), dtype=dtype, input_name="X"))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """(n,) the class with the best score."""
@@ -163,10 +165,11 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @torch.no_grad()
     def _evaluated(self, X: Any, what: Callable[[Model, Tensor], Tensor]) -> Floats:
         check_is_fitted(self, "model_")
-        columns = self._columns(validate_data(self, X, reset=False, dtype=FLOATS))
         model = self.model_.eval()
-        device = next(model.parameters()).device
-        parts = [what(model, part.to(device)).cpu() for part in torch.split(columns, PREDICTED_AT_ONCE)]
+        weights = next(model.parameters())
+        dtype = np.float64 if weights.dtype == torch.float64 else np.float32
+        columns = self._columns(validate_data(self, X, reset=False, dtype=FLOATS), dtype)
+        parts = [what(model, part.to(weights.device)).cpu() for part in torch.split(columns, PREDICTED_AT_ONCE)]
         return torch.cat(parts).numpy()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -189,7 +192,7 @@ class WeightedClassify(Classify):
 
     def __init__(self, dataset: Dataset, weight: npt.NDArray[np.floating[Any]]) -> None:
         super().__init__(dataset)
-        self.weight = torch.from_numpy(weight / weight.mean()).float()
+        self.weight = torch.from_numpy(weight / weight.mean())
 
     def batches(self, settings: Settings, place: Place) -> Batches:
         self.weight = self.weight.to(place.device)

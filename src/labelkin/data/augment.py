@@ -143,7 +143,7 @@ class Normalise:
 
     def __call__(self, inputs: Tensor) -> Tensor:
         shape = (-1, *[1] * (inputs.ndim - 2))
-        values = inputs.float() / 255 if inputs.dtype == torch.uint8 else inputs.float()
+        values = inputs.float() / 255 if inputs.dtype == torch.uint8 else inputs
         return (values - self.mean.view(shape)) / self.std.view(shape)
 
 

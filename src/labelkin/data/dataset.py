@@ -19,7 +19,7 @@ STATISTICS_FROM = 2000  # images of a streamed split that mean and deviation are
 
 @dataclass(frozen=True, eq=False)
 class ArraySplit:
-    """Samples in memory: `inputs` (n, C, H, W) or (n, D), `uint8` or `float32`; `targets` (n,) `int64`.
+    """Samples in memory: `inputs` (n, C, H, W) or (n, D), `uint8`, `float32` or `float64`; `targets` (n,) `int64`.
 
     `coarse` holds a second label for each sample where the set has one (CIFAR-100's superclasses).
     """
@@ -29,9 +29,9 @@ class ArraySplit:
     coarse: Tensor | None = None
 
     def __post_init__(self) -> None:
-        if self.inputs.ndim not in (2, 4) or self.inputs.dtype not in (torch.uint8, torch.float32):
+        if self.inputs.ndim not in (2, 4) or self.inputs.dtype not in (torch.uint8, torch.float32, torch.float64):
             raise InputError(
-                "inputs: expected (n, C, H, W) or (n, D) of uint8 or float32, "
+                "inputs: expected (n, C, H, W) or (n, D) of uint8, float32 or float64, "
                 f"got {tuple(self.inputs.shape)} of {self.inputs.dtype}."
             )
         _check_targets(self.targets, len(self.inputs))

@@ -7,7 +7,7 @@ from labelkin._checks import InputError, check_choice, check_count, check_number
 
 OPTIMIZERS = ("sgd", "adam", "adamw")
 SCHEDULES = ("constant", "step", "linear", "cosine", "exponential")
-PRECISIONS = ("32-true", "bf16-mixed")
+PRECISIONS = ("32-true", "64-true", "bf16-mixed")
 
 
 @dataclass(frozen=True, kw_only=True)

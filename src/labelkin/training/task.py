@@ -103,7 +103,7 @@ class Classify(Task):
 
     def refresh(self, model: Model, place: Place) -> None:
         batches = map(self.weighed, self._in_order("train", place))
-        model.objective.refresh((model(batch.inputs), batch.targets, batch.weight) for batch in batches)
+        model.objective.refresh((_outputs(model, batch), batch.targets, batch.weight) for batch in batches)
 
     def _in_order(self, part: str, place: Place) -> Iterator[Minibatch]:
         """All samples of a part, in order; moved to the device once."""
@@ -122,7 +122,7 @@ class Classify(Task):
     def evaluate(self, model: Model, part: str, place: Place) -> Evaluation:
         found: list[list[Tensor]] = []
         for batch in self._in_order(part, place):
-            scores = model.objective.scores(model(batch.inputs))
+            scores = model.objective.scores(_outputs(model, batch))
             gathered = [
                 place.gather(field).flatten(0, 1) for field in (scores, batch.targets, batch.index, batch.weight)
             ]
@@ -131,6 +131,11 @@ class Classify(Task):
         order = index.argsort()
         scores, target = scores[order].float(), target[order]
         return Evaluation(metrics.summary(scores, target, self.taxonomy), {"scores": scores, "target": target})
+
+
+def _outputs(model: Model, batch: Minibatch) -> Any:
+    """What the model makes of a batch, in the precision of its weights."""
+    return model(batch.inputs.to(next(model.parameters()).dtype))
 
 
 def augmentation(text: str) -> Any:
