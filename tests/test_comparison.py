@@ -9,7 +9,8 @@ import pytest
 
 import labelkin
 from labelkin import InputError
-from labelkin.experiments.table import HEADINGS, as_markdown, cells
+from labelkin.experiments import Comparison, Row
+from labelkin.experiments.table import HEADINGS, as_markdown, cells, verdict
 
 SEEDS = (0, 1, 2)
 
@@ -75,3 +76,28 @@ def test_finished_runs_are_not_repeated_and_others_not_mixed_in(compared):
         labelkin.compare(
             objectives=["one-hot"], seeds=SEEDS, out=compared.folder, epochs=4, lr=5e-3, data_options={"subset": 0.4}
         )
+
+
+def row(objective: str, difference: float, spread: float, runs: int = 3) -> Row:
+    return Row(objective, runs, 0.9, 0.01, difference, spread, 1.0, 1.0, None, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        (
+            [row("one-hot", 0, 0), row("a", 0.02, 0.005), row("b", -0.02, 0.005)],
+            "Better than one-hot: a. Worse than one-hot: b.",
+        ),
+        # 4.303 / sqrt(3) = 2.484 standard deviations are the half-width at three seeds.
+        (
+            [row("one-hot", 0, 0), row("a", 0.0249, 0.01), row("b", 0.0248, 0.01)],
+            "Better than one-hot: a. No difference",
+        ),
+        ([row("one-hot", 0, 0), row("a", 0.01, 0.01)], "No difference to one-hot is shown. (3 seeds"),
+        ([row("one-hot", 0, float("nan"), 1), row("a", 0.3, float("nan"), 1)], "One seed cannot tell a difference"),
+        ([row("a", float("nan"), float("nan"))], "Without one-hot"),
+    ],
+)
+def test_the_verdict_goes_as_far_as_the_seeds(rows: list[Row], sentence: str):
+    assert verdict(Comparison(rows, Path(), "given")).startswith(sentence)

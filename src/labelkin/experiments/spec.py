@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from inspect import signature
 from typing import Any, Self
 
 from labelkin._checks import InputError, listed, near
@@ -56,8 +55,8 @@ class RunSpec:
 
 def option_names(objective: str) -> list[str]:
     """The options of an objective that a run may set; the rest follows from data and backbone."""
-    fixed = ("classes", "features", "width", "samples")
-    return [name for name in signature(OBJECTIVES[objective]).parameters if name not in fixed]
+    fixed = ("classes", "features", "samples")
+    return [name for name in OBJECTIVES[objective].option_names() if name not in fixed]
 
 
 def check_chosen(options: Mapping[str, Mapping[str, Any]], objectives: Sequence[str]) -> None:

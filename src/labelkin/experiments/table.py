@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from math import isnan
+from math import isnan, sqrt
 from typing import TYPE_CHECKING, Any
+
+from scipy.special import stdtrit
 
 if TYPE_CHECKING:
     from labelkin.experiments.comparison import Comparison, Row
@@ -32,10 +34,29 @@ def _spread(value: float) -> str:
     return "" if isnan(value) else f" ± {100 * value:.2f}"
 
 
+def verdict(comparison: Comparison) -> str:
+    """Which objectives help, as far as the seeds can tell: 95 % intervals of the paired differences to one-hot."""
+    rivals = [row for row in comparison.rows if not isnan(row.difference) and row.objective != "one-hot"]
+    if not rivals:
+        return "Without one-hot among the objectives there is nothing to compare with."
+    runs = rivals[0].runs
+    if runs < 2:
+        return "One seed cannot tell a difference from chance; --seeds 0,1,2 says more."
+    reach = float(stdtrit(runs - 1, 0.975)) / sqrt(runs)
+    better = [row.objective for row in rivals if row.difference > reach * row.difference_spread]
+    worse = [row.objective for row in rivals if -row.difference > reach * row.difference_spread]
+    found = [
+        f"{word} than one-hot: {', '.join(names)}." for word, names in (("Better", better), ("Worse", worse)) if names
+    ]
+    rest = "No difference to one-hot is shown" + (" for the others." if found else ".")
+    return " ".join([*found, rest]) + f" ({runs} seeds, 95 % intervals of the paired differences)"
+
+
 def notes(comparison: Comparison) -> list[str]:
-    """How the columns read, a sentence each."""
+    """What the table says, and how its columns read, a sentence each."""
     seeds = " ± is the standard deviation over seeds." if any(row.runs > 1 for row in comparison.rows) else ""
     return [
+        verdict(comparison),
         f"accuracy, top-5: of the test set, higher is better.{seeds}",
         "against one-hot: points of accuracy, run by run with the same seed.",
         "severity: how far up the tree truth and prediction meet, over the mistakes alone; lower is better, and it "

@@ -62,11 +62,16 @@ class Objective(nn.Module):
     @classmethod
     def build(cls, context: Context, **options: Any) -> Self:
         """The objective with working defaults from data and taxonomy, and `options` in their place where given."""
-        known = [name for name in inspect.signature(cls).parameters if not name.startswith("_")]
+        known = cls.option_names()
         for name in options:
             if name not in known:
                 raise InputError(f"{cls.__name__} has no option {name!r}.{near(name, known)}")
         return cls(**{**cls.defaults(context, options), **options})
+
+    @classmethod
+    def option_names(cls) -> list[str]:
+        """The keywords of the constructor."""
+        return [name for name in inspect.signature(cls).parameters if not name.startswith("_")]
 
     @classmethod
     def defaults(cls, context: Context, options: Mapping[str, Any]) -> dict[str, Any]:
