@@ -131,7 +131,7 @@ class TrainingOptions:
     accelerator: Annotated[str, Option(metavar="auto|cpu|gpu", rich_help_panel="Machine")] = "auto"
     devices: Annotated[int, Option(help="Processes, each on a device.", rich_help_panel="Machine")] = 1
     strategy: Annotated[str, Option(help="With several devices: ddp.", rich_help_panel="Machine")] = "auto"
-    precision: Annotated[str, Option(metavar="32-true|bf16-mixed", rich_help_panel="Machine")] = "32-true"
+    precision: Annotated[str, Option(metavar="32-true|64-true|bf16-mixed", rich_help_panel="Machine")] = "32-true"
     compile: Annotated[bool, Option("--compile", help="torch.compile the model.", rich_help_panel="Machine")] = False
     workers: Annotated[int, Option(help="Processes that read images ahead.", rich_help_panel="Machine")] = 0
 
