@@ -83,12 +83,16 @@ class Trainer:
         if self.place.device.type == "cuda":
             self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # how its convolutions are fastest
         optimizer = make_optimizer(self.model, self.settings)
-        torch._dynamo.reset()  # runs before this one must not use up its recompilations
-        forward = torch.compile(self.model) if self.settings.compile else self.model
-        self.forward, self.optimizer = self.fabric.setup(forward, optimizer)
+        self.forward, self.optimizer = self.fabric.setup(self._maybe_compiled(), optimizer)
         self.batches = self.task.batches(self.settings, self.place)
         if resume:
             self._restore()
+
+    def _maybe_compiled(self) -> Any:
+        if not self.settings.compile:
+            return self.model
+        torch._dynamo.reset()  # runs before this one must not use up its recompilations
+        return torch.compile(self.model)
 
     def _train_epoch(self, epoch: int, progress: Progress, stop: StopAfterStep) -> None:
         self.model.train()
@@ -128,7 +132,8 @@ class Trainer:
     def _end_epoch(self, epoch: int, progress: Progress, stop: StopAfterStep) -> None:
         self.model.eval()
         if "refresh" in self.model.objective.needs:
-            self.task.refresh(self.model, self.place)
+            with self.fabric.autocast():
+                self.task.refresh(self.model, self.place)
         mean_loss = float(sum_over_processes(self.loss_sum)) / (len(self.batches) * world_size())
         row = {"epoch": epoch + 1, "lr": self.optimizer.param_groups[0]["lr"], "loss": mean_loss}
         row |= self.model.objective.figures()
