@@ -273,6 +273,20 @@ MUTANTS = [
         BASE,
     ),
     Mutant(
+        "crm: costs transposed",
+        "decide/cost.py",
+        "return probs.double() @ _checked(costs, probs)",
+        "return probs.double() @ _checked(costs, probs).t()",
+        "test_decide.py",
+    ),
+    Mutant(
+        "fallback: threshold ignored",
+        "decide/fallback.py",
+        "torch.where(probs >= threshold, steps, 0)",
+        "torch.where(probs >= 0, steps, 0)",
+        "test_decide.py",
+    ),
+    Mutant(
         "processes: gradient not summed back",
         "functional/collectives.py",
         "def backward(ctx: Any, gradient: Tensor) -> Tensor:\n        return _reduce(gradient)",

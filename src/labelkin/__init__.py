@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 from labelkin._version import __version__
 
 if TYPE_CHECKING:
-    from labelkin import data, experiments, functional, metrics, models, objectives, relations, structure, training
+    from labelkin import (
+        data,
+        decide,
+        experiments,
+        functional,
+        metrics,
+        models,
+        objectives,
+        relations,
+        structure,
+        training,
+    )
     from labelkin._checks import InputError
     from labelkin.estimator import KinClassifier
     from labelkin.experiments import compare, load
@@ -36,7 +47,18 @@ if TYPE_CHECKING:
     from labelkin.structure import Taxonomy
     from labelkin.training import Model
 
-_ROOMS = ("data", "experiments", "functional", "metrics", "models", "objectives", "relations", "structure", "training")
+_ROOMS = (
+    "data",
+    "decide",
+    "experiments",
+    "functional",
+    "metrics",
+    "models",
+    "objectives",
+    "relations",
+    "structure",
+    "training",
+)
 __all__ = [
     "OBJECTIVES",
     "AdaptiveLabels",
@@ -63,6 +85,7 @@ __all__ = [
     "__version__",
     "compare",
     "data",
+    "decide",
     "experiments",
     "functional",
     "load",
