@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, check_count
+from labelkin.metrics.inputs import check_whole
 from labelkin.structure import Taxonomy
 
 
@@ -16,20 +17,31 @@ class Metric(NamedTuple):
     values: Tensor  # one a sample that the metric is defined for
 
 
+class UndefinedMetric(UserWarning):
+    """A metric has no value for what it was given, and is NaN."""
+
+
 def accuracy(predicted: Tensor, target: Tensor) -> Metric:
-    """The share of samples whose predicted class is the true one: 0 to 1, higher is better."""
-    return _mean_of(predicted == _checked(predicted, target))
+    """The share of samples whose predicted class is the true one: 0 to 1, higher is better.
+
+    Undefined without samples: NaN, with a warning.
+    """
+    right = predicted == _checked(predicted, target)
+    check_whole("predicted", predicted)
+    return mean_of("accuracy", right)
 
 
 def top_k_accuracy(scores: Tensor, target: Tensor, *, k: int) -> Metric:
     """The share of samples whose true class is among the `k` best scores (n, K): 0 to 1, higher is better.
 
-    Ties count against the sample: a class scored like the true one goes before it. With k of K or more it is 1.
+    Ties count against the sample, and so does NaN: a class not scored below the true one goes before it. With k of K or
+    more it is 1. Undefined without samples: NaN, with a warning.
     """
     check_count("k", k)
-    true = scores.gather(-1, _checked(scores[..., 0], target).unsqueeze(-1))
-    before = (scores >= true).sum(-1) - 1
-    return _mean_of(before < k)
+    classes = _checked(scores[..., 0], target, scores.shape[-1])
+    true = scores.gather(-1, classes.long().unsqueeze(-1))
+    before = (~(scores < true)).sum(-1) - 1
+    return mean_of("top_k_accuracy", before < k)
 
 
 def mistake_severity(predicted: Tensor, target: Tensor, taxonomy: Taxonomy) -> Metric:
@@ -38,21 +50,29 @@ def mistake_severity(predicted: Tensor, target: Tensor, taxonomy: Taxonomy) -> M
     From 1 (a sibling, where leaves lie at one depth) to the height of the tree; lower is better. Undefined without
     mistakes: NaN, with a warning.
     """
-    wrong = predicted != _checked(predicted, target)
+    classes = len(taxonomy.leaves)
+    wrong = predicted != _checked(predicted, target, classes)
+    check_whole("predicted", predicted, classes)
     pairs = (target[wrong].cpu().numpy(), predicted[wrong].cpu().numpy())
     heights = torch.from_numpy(np.asarray(taxonomy.distance("height", *pairs)))
-    if not len(heights):
-        warnings.warn("mistake_severity: there are no mistakes, so their severity is undefined (NaN).", stacklevel=2)
-    return _mean_of(heights)
+    return mean_of("mistake_severity", heights, "mistakes")
 
 
-def _mean_of(values: Tensor) -> Metric:
+def mean_of(metric: str, values: Tensor, what: str = "samples") -> Metric:
+    """The mean of the values; without any it is NaN, with a warning to the metric's caller."""
+    if not values.numel():
+        warn_undefined(f"{metric}: there are no {what}, so it is undefined (NaN).", stacklevel=4)
     return Metric(float(values.double().mean()), values)
 
 
-def _checked(predicted: Tensor, target: Tensor) -> Tensor:
+def warn_undefined(sentence: str, *, stacklevel: int = 3) -> None:
+    warnings.warn(sentence, UndefinedMetric, stacklevel=stacklevel)
+
+
+def _checked(predicted: Tensor, target: Tensor, classes: int | None = None) -> Tensor:
     if predicted.shape != target.shape:
         raise InputError(
             f"target: expected shape {tuple(predicted.shape)}, like the predictions, got {tuple(target.shape)}."
         )
+    check_whole("target", target, classes)
     return target

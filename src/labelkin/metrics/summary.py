@@ -4,7 +4,7 @@ import warnings
 
 from torch import Tensor
 
-from labelkin.metrics.basic import accuracy, mistake_severity, top_k_accuracy
+from labelkin.metrics.basic import UndefinedMetric, accuracy, mistake_severity, top_k_accuracy
 from labelkin.structure import Taxonomy
 
 
@@ -16,6 +16,6 @@ def summary(scores: Tensor, target: Tensor, taxonomy: Taxonomy | None = None) ->
         found["top5"] = top_k_accuracy(scores, target, k=5).mean
     if taxonomy is not None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # without mistakes the NaN says so itself
+            warnings.simplefilter("ignore", UndefinedMetric)  # without mistakes the NaN says so itself
             found["severity"] = mistake_severity(predicted, target, taxonomy).mean
     return found

@@ -1,0 +1,69 @@
+"""Whether probabilities mean what they say."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from labelkin._checks import check_count
+from labelkin.metrics.basic import Metric, mean_of, warn_undefined
+from labelkin.metrics.inputs import check_probs
+
+
+class Calibration(NamedTuple):
+    """The error, and what a reliability diagram shows: one number a bin, NaN in bins without samples."""
+
+    error: float
+    samples: Tensor
+    confidence: Tensor  # mean of the largest probability
+    accuracy: Tensor
+
+
+class BinSums(NamedTuple):
+    """Sums over the samples of each bin, which add up over batches."""
+
+    samples: Tensor
+    confidence: Tensor
+    hits: Tensor
+
+
+def expected_calibration_error(probs: Tensor, target: Tensor, *, bins: int = 15) -> Calibration:
+    """ECE (Guo et al., 2017): how far confidence and accuracy lie apart, averaged over bins of equal width.
+
+    The confidence is the largest probability of a row; each bin holds its upper edge, and weighs as many as it has
+    samples. 0 to 1, lower is better. Undefined without samples: NaN, with a warning.
+    """
+    return calibration_of(bin_sums(probs, target, bins))
+
+
+def brier_score(probs: Tensor, target: Tensor) -> Metric:
+    """The squared distance of the probabilities from the one-hot truth, summed over classes: 0 to 2, lower is better.
+
+    Undefined without samples: NaN, with a warning.
+    """
+    check_probs(probs, target)
+    true = probs.gather(1, target.long().unsqueeze(1)).squeeze(1).double()
+    squares = probs.double().square().sum(1)
+    return mean_of("brier_score", squares - 2 * true + 1)
+
+
+def bin_sums(probs: Tensor, target: Tensor, bins: int) -> BinSums:
+    check_count("bins", bins)
+    check_probs(probs, target)
+    confidence, predicted = probs.double().max(-1)
+    edges = torch.linspace(0, 1, bins + 1, dtype=torch.float64, device=probs.device)[1:-1]
+    place = torch.bucketize(confidence, edges)
+    hits = (predicted == target).double()
+    return BinSums(*(_summed(part, place, bins) for part in (torch.ones_like(hits), confidence, hits)))
+
+
+def calibration_of(sums: BinSums) -> Calibration:
+    total = sums.samples.sum()
+    if not total:
+        warn_undefined("expected_calibration_error: there are no samples, so it is undefined (NaN).", stacklevel=4)
+    error = (sums.confidence - sums.hits).abs().sum() / total
+    return Calibration(float(error), sums.samples.long(), sums.confidence / sums.samples, sums.hits / sums.samples)
+
+
+def _summed(part: Tensor, place: Tensor, bins: int) -> Tensor:
+    return torch.zeros(bins, dtype=torch.float64, device=part.device).index_add_(0, place, part)

@@ -1,0 +1,148 @@
+"""What metrics are given: classes as whole numbers, scores and probabilities as (n, K), tables as (K, K)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from labelkin._checks import InputError, listed
+
+Table = Tensor | npt.NDArray[np.floating] | Sequence[Sequence[float]]
+Numbers = Tensor | npt.NDArray[np.floating] | Sequence[float]
+
+
+def check_classes(argument: str, given: Tensor, classes: int | None = None) -> None:
+    """Positions of classes, one a sample, from 0 to below `classes`."""
+    if not isinstance(given, Tensor) or given.ndim != 1:
+        raise InputError(f"{argument}: expected a tensor of shape (n,), one class a sample, got {_shape(given)}.")
+    check_whole(argument, given, classes)
+
+
+def check_whole(argument: str, given: Tensor, classes: int | None = None) -> None:
+    """Positions of classes, in any shape."""
+    if given.dtype.is_floating_point or given.dtype.is_complex or given.dtype == torch.bool:
+        raise InputError(f"{argument}: expected classes as whole numbers, got {given.dtype}.")
+    if not given.numel():
+        return
+    low, high = int(given.min()), int(given.max())
+    if low < 0 or (classes is not None and high >= classes):
+        most = "up" if classes is None else f"to {classes - 1}"
+        wrong = low if low < 0 else high
+        raise InputError(f"{argument}: expected classes from 0 {most}, got {wrong}.")
+
+
+def check_pair(predicted: Tensor, target: Tensor, classes: int | None = None) -> None:
+    """A predicted and a true class for every sample."""
+    check_classes("predicted", predicted, classes)
+    check_classes("target", target, classes)
+    _check_length("target", target, len(predicted), "the predictions")
+
+
+def check_scores(argument: str, scores: Tensor, target: Tensor, classes: int | None = None) -> None:
+    """Scores (n, K) without NaN, K being `classes` where that is known, and a true class for every row."""
+    check_rows(argument, scores)
+    if classes is not None and scores.shape[1] != classes:
+        raise InputError(f"{argument}: expected one column for each of {classes} classes, got {scores.shape[1]}.")
+    check_classes("target", target, scores.shape[1])
+    _check_length("target", target, len(scores), f"the rows of {argument}")
+
+
+def check_rows(argument: str, rows: Tensor) -> None:
+    """Floating point (n, K), no NaN."""
+    if not isinstance(rows, Tensor) or rows.ndim != 2 or not rows.shape[1]:
+        raise InputError(f"{argument}: expected a tensor of shape (n, K), one column a class, got {_shape(rows)}.")
+    if not rows.dtype.is_floating_point:
+        raise InputError(f"{argument}: expected floating-point numbers, got {rows.dtype}.")
+    missing = rows.isnan()
+    if missing.any():
+        where = missing.any(-1).nonzero().flatten().tolist()
+        raise InputError(
+            f"{argument}: {int(missing.sum())} NaN in {len(where)} of {len(rows)} rows ({listed(where)}); "
+            "leave these samples out, or find where they come from."
+        )
+
+
+def check_probs(probs: Tensor, target: Tensor) -> None:
+    """Rows that are probabilities of K classes, and a true class for every row."""
+    check_scores("probs", probs, target)
+    if not len(probs):
+        return
+    low, high = float(probs.min()), float(probs.max())
+    room = 1e-3 if probs.dtype.itemsize >= 4 else 2e-2  # a row of bfloat16 sums to 1 within a hundredth
+    if low < 0 or high > 1 + room:
+        raise InputError(
+            f"probs: expected probabilities from 0 to 1, got values from {low:.3g} to {high:.3g}, which look like logits "
+            "or log-probabilities; pass logits.softmax(-1)."
+        )
+    sums = probs.double().sum(-1)
+    off = ((sums - 1).abs() > room).nonzero().flatten()
+    if len(off):
+        first = int(off[0])
+        raise InputError(
+            f"probs: expected rows that sum to 1, got {len(off)} of {len(probs)} that do not (row {first} sums to "
+            f"{float(sums[first]):.4g}); divide each row by its sum, or pass logits.softmax(-1) where these are scores."
+        )
+
+
+def table(argument: str, given: Table, classes: int | None = None) -> Tensor:
+    """A square table of finite numbers over the classes, in double precision."""
+    found = _doubles(argument, given)
+    if found.ndim != 2 or found.shape[0] != found.shape[1] or classes not in (None, len(found)):
+        size = "K x K" if classes is None else f"{classes} x {classes}"
+        raise InputError(f"{argument}: expected a table of {size}, got shape {tuple(found.shape)}.")
+    return found
+
+
+def distance_table(argument: str, given: Table, classes: int | None = None) -> Tensor:
+    """A table of distances: none below 0, and 0 from a class to itself."""
+    found = table(argument, given, classes)
+    if (found < 0).any():
+        raise InputError(f"{argument}: expected distances of 0 or more, got {float(found.min()):.3g}.")
+    own = found.diagonal()
+    if own.any():
+        raise InputError(
+            f"{argument}: expected 0 from each class to itself, got {float(own.max()):.3g} on the diagonal; "
+            "where these are similarities, pass distances."
+        )
+    return found
+
+
+def numbers(argument: str, given: Numbers, count: int | None = None) -> Tensor:
+    """Finite numbers in a row, in double precision."""
+    found = _doubles(argument, given)
+    if found.ndim != 1 or count not in (None, len(found)):
+        size = "(n,)" if count is None else f"({count},)"
+        raise InputError(f"{argument}: expected shape {size}, got {tuple(found.shape)}.")
+    return found
+
+
+def group_of_class(groups: Tensor | Sequence[int], classes: int) -> tuple[Tensor, int]:
+    """The group of each class, renumbered from 0, and how many groups there are."""
+    given = torch.as_tensor(groups)
+    check_classes("groups", given)
+    if len(given) != classes:
+        raise InputError(f"groups: expected the group of each of {classes} classes, got {len(given)}.")
+    names, group = np.unique(given.cpu().numpy(), return_inverse=True)
+    return torch.from_numpy(group), len(names)
+
+
+def _doubles(argument: str, given: object) -> Tensor:
+    try:
+        found = torch.as_tensor(given, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"{argument}: expected numbers, got {type(given).__name__} ({error}).") from error
+    wrong = int((~found.isfinite()).sum())
+    if wrong:
+        raise InputError(f"{argument}: expected finite numbers, got {wrong} NaN or infinite of {found.numel()}.")
+    return found
+
+
+def _check_length(argument: str, given: Tensor, count: int, like: str) -> None:
+    if len(given) != count:
+        raise InputError(f"{argument}: expected shape ({count},), like {like}, got {tuple(given.shape)}.")
+
+
+def _shape(given: object) -> str:
+    return f"shape {tuple(given.shape)}" if isinstance(given, Tensor) else type(given).__name__
