@@ -1,0 +1,53 @@
+"""What a network learned: class distances by layer, label vectors, trees, confusions; numbers, for others to draw."""
+
+from labelkin.analysis.activity import Activity, Approach, activity_memory, approach, class_activity
+from labelkin.analysis.confusions import (
+    Confusion,
+    Confusions,
+    Costliest,
+    Disagreement,
+    confusion_matrix,
+    costliest,
+    disagreement,
+)
+from labelkin.analysis.labels import (
+    Agreement,
+    Embedded,
+    Nearest,
+    Points,
+    label_distances,
+    mds,
+    nearest,
+    procrustes,
+    tsne,
+)
+from labelkin.analysis.memory import Memory
+from labelkin.analysis.trees import leaf_order, linkage_table, linkage_tree
+
+__all__ = [
+    "Activity",
+    "Agreement",
+    "Approach",
+    "Confusion",
+    "Confusions",
+    "Costliest",
+    "Disagreement",
+    "Embedded",
+    "Memory",
+    "Nearest",
+    "Points",
+    "activity_memory",
+    "approach",
+    "class_activity",
+    "confusion_matrix",
+    "costliest",
+    "disagreement",
+    "label_distances",
+    "leaf_order",
+    "linkage_table",
+    "linkage_tree",
+    "mds",
+    "nearest",
+    "procrustes",
+    "tsne",
+]

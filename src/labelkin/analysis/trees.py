@@ -1,0 +1,60 @@
+"""Class distances as a tree and as an order of the classes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
+from scipy.spatial.distance import squareform
+
+from labelkin._checks import InputError, check_names
+from labelkin.relations.matrices import check_not_negative, check_zero_diagonal, read_square
+from labelkin.structure import Taxonomy
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+def linkage_table(distances: Any) -> Floats:
+    """(K-1, 4) average linkage of symmetric class distances (K, K), as scipy writes it: what a dendrogram is drawn from.
+
+    Siblings are turned so that neighbouring classes are as near as the tree allows; heights are in the third column.
+    """
+    pairs = condensed(distances)
+    return np.asarray(optimal_leaf_ordering(linkage(pairs, "average"), pairs), dtype=np.float64)
+
+
+def linkage_tree(distances: Any, names: Sequence[str]) -> Taxonomy:
+    """The binary tree of average linkage (000 Sec. 3.2), classes in the order of `names`.
+
+    Inner nodes are node1, node2, ... from the nearest pair on. Heights are lost: `linkage_table` has them.
+    """
+    pairs = condensed(distances)
+    check_names("names", names, least=2)
+    return Taxonomy.from_linkage(linkage(pairs, "average"), names)
+
+
+def leaf_order(distances: Any) -> Ints:
+    """(K,) class positions from left to right: the order of the tree's leaves with the least sum of neighbours' distances.
+
+    Rows and columns of a heat map in this order show groups as blocks along the diagonal.
+    """
+    return leaves_list(linkage_table(distances)).astype(np.int64)
+
+
+def condensed(distances: Any) -> Floats:
+    """(K, K) to the K(K-1)/2 pairs that scipy takes; not symmetric, negative or with a diagonal is refused."""
+    given = read_square("distances", distances).double().cpu()
+    check_not_negative("distances", given)
+    if given.diagonal().any():
+        check_zero_diagonal("distances", given)
+    slack = 1e-9 * float(given.max())
+    if (given - given.T).abs().max() > slack:
+        place = (given - given.T).abs().argmax().item()
+        i, j = divmod(int(place), len(given))
+        raise InputError(
+            f"distances: expected a symmetric matrix, got {given[i, j].item():.6g} from class {i} to {j} and "
+            f"{given[j, i].item():.6g} back."
+        )
+    return np.asarray(squareform(((given + given.T) / 2).numpy(), checks=False), dtype=np.float64)
