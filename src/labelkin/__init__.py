@@ -10,6 +10,7 @@ from labelkin._version import __version__
 
 if TYPE_CHECKING:
     from labelkin import (
+        analysis,
         data,
         decide,
         experiments,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from labelkin.training import Model
 
 _ROOMS = (
+    "analysis",
     "data",
     "decide",
     "experiments",
@@ -83,6 +85,7 @@ __all__ = [
     "StaticLabels",
     "Taxonomy",
     "__version__",
+    "analysis",
     "compare",
     "data",
     "decide",
