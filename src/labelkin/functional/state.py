@@ -18,7 +18,7 @@ def as_it_was(value: Tensor) -> Tensor:
     """`value` before this step replaces it in place.
 
     Compiled code may keep a buffer itself for the backward pass, and by then it holds the next step's value: gradients are
-    silently wrong (seen in torch 2.11 and 2.13; a plain clone is optimised away). An operator that the compiler cannot look
+    silently wrong (seen in torch 2.13; a plain clone is optimised away). An operator that the compiler cannot look
     into is kept instead. Plain code needs no copy.
     """
     return _copy(value) if torch.compiler.is_compiling() else value
