@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
+import torch
 
 import labelkin
 from labelkin import InputError
@@ -101,3 +102,16 @@ def row(objective: str, difference: float, spread: float, runs: int = 3) -> Row:
 )
 def test_the_verdict_goes_as_far_as_the_seeds(rows: list[Row], sentence: str):
     assert verdict(Comparison(rows, Path(), "given")).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name"),
+    [
+        ({"options": {"semantic-smoothing": {"relation": torch.eye(10)}}}, "relation"),
+        ({"taxonomy": labelkin.Taxonomy.from_nested(["a", "b"])}, "taxonomy"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused_before_anything_is_written(wrong: dict, name: str, tmp_path: Path):
+    with pytest.raises(InputError, match=f"{name}: a recorded run takes numbers"):
+        labelkin.compare(objectives=["semantic-smoothing"], out=tmp_path / "runs", epochs=1, **wrong)
+    assert not (tmp_path / "runs").exists()

@@ -7,9 +7,6 @@ import torch
 
 from labelkin.objectives import Context
 from labelkin.structure import Taxonomy
-from labelkin.training.assemble import build_model, context_for, taxonomy_for
-
-__all__ = ["build_model", "context_for", "restored_context", "saved_context", "taxonomy_for"]
 
 
 def saved_context(context: Context) -> dict[str, Any]:

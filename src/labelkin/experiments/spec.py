@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from json import dumps
 from typing import Any, Self
 
 from labelkin._checks import InputError, listed, near
@@ -26,6 +27,10 @@ class RunSpec:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        _check_plain("taxonomy", self.taxonomy)
+        for group in (self.data_options, self.options):
+            for name, value in group.items():
+                _check_plain(name, value)
         if self.objective not in OBJECTIVES:
             known = ", ".join(OBJECTIVES)
             raise InputError(
@@ -75,3 +80,14 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in values.items():
         flat.update(value if isinstance(value, Mapping) else {name: value})
     return flat
+
+
+def _check_plain(name: str, value: Any) -> None:
+    """A run is kept as text and compared with others, so what it is made of must be text too."""
+    try:
+        dumps(value)
+    except TypeError:
+        raise InputError(
+            f"{name}: a recorded run takes numbers, words and lists of them, got {type(value).__name__}; name a file that "
+            "holds it, or build the objective yourself and train it with labelkin.training.Trainer."
+        ) from None

@@ -41,7 +41,7 @@ def verdict(comparison: Comparison) -> str:
         return "Without one-hot among the objectives there is nothing to compare with."
     runs = rivals[0].runs
     if runs < 2:
-        return "One seed cannot tell a difference from chance; --seeds 0,1,2 says more."
+        return "One seed cannot tell a difference from chance; `labelkin compare --seeds 0,1,2` says more."
     reach = float(stdtrit(runs - 1, 0.975)) / sqrt(runs)
     better = [row.objective for row in rivals if row.difference > reach * row.difference_spread]
     worse = [row.objective for row in rivals if -row.difference > reach * row.difference_spread]
