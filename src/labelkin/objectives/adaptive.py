@@ -14,6 +14,7 @@ from labelkin.functional.state import as_it_was
 from labelkin.objectives import inputs
 from labelkin.objectives.base import Objective
 from labelkin.objectives.batch import Batch, Loss
+from labelkin.relations.matrices import count_classes
 
 
 class AdaptiveLabels(Objective):
@@ -55,7 +56,7 @@ class AdaptiveLabels(Objective):
         features: int | None = None,
         class_weight: Any = None,
     ) -> None:
-        count = inputs.count_classes(classes)
+        count = count_classes(classes)
         check_count("every", every)
         check_count("warmup", warmup, least=0)
         check_number("repel", repel, low=0)

@@ -15,6 +15,7 @@ from labelkin.functional.collectives import global_mean
 from labelkin.functional.cross_entropy import is_soft
 from labelkin.objectives import inputs
 from labelkin.objectives.batch import Batch, Loss
+from labelkin.relations.matrices import count_classes
 
 if TYPE_CHECKING:
     from labelkin.objectives.context import Context
@@ -49,7 +50,7 @@ class Objective(nn.Module):
         _width: int | None = None,
     ) -> None:
         super().__init__()
-        self.num_classes = inputs.count_classes(classes)
+        self.num_classes = count_classes(classes)
         self.classes = tuple(classes) if isinstance(classes, Sequence) else self.num_classes
         self.features = features
         self.width = self.num_classes if _width is None else _width

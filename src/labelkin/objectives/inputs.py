@@ -5,13 +5,12 @@ Shapes and types are checked always; values only in eager code on the CPU, where
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_count, check_names
+from labelkin._checks import InputError
 from labelkin.objectives.batch import Batch
 from labelkin.relations.matrices import check_not_negative, read_numbers
 
@@ -82,15 +81,6 @@ def single(objective: Objective, outputs: Any) -> Tensor:
     if first.shape[-1] != objective.width:
         raise InputError(f"outputs: expected shape (..., {objective.width}), got {tuple(first.shape)}.")
     return widened(first)
-
-
-def count_classes(classes: int | Sequence[str]) -> int:
-    """How many classes there are: `classes` is their number or their names; two at least."""
-    if isinstance(classes, Sequence):
-        check_names("classes", classes, least=2)
-        return len(classes)
-    check_count("classes", classes, least=2)
-    return int(classes)
 
 
 def class_positions(classes: Any, count: int) -> Tensor:

@@ -11,7 +11,7 @@ from labelkin.functional import huber_to_vectors, label_distances
 from labelkin.objectives import inputs
 from labelkin.objectives.base import Objective
 from labelkin.objectives.batch import Batch, Loss
-from labelkin.relations.matrices import read_numbers
+from labelkin.relations.matrices import count_classes, read_numbers
 
 if TYPE_CHECKING:
     from labelkin.objectives.context import Context
@@ -36,7 +36,7 @@ class StaticLabels(Objective):
         class_weight: Any = None,
     ) -> None:
         given = read_numbers("vectors", vectors).to(torch.get_default_dtype())
-        count = inputs.count_classes(classes)
+        count = count_classes(classes)
         if given.dim() != 2 or len(given) != count or not given.shape[1]:
             raise InputError(f"vectors: expected shape ({count}, D), one row a class, got {tuple(given.shape)}.")
         if len(torch.unique(given, dim=0)) < count:

@@ -14,12 +14,12 @@ ROW_SUM_SLACK = 1e-6
 
 
 def count_classes(classes: int | Sequence[str]) -> int:
-    """How many classes there are: `classes` is their number or their names; a relation needs two."""
-    if isinstance(classes, int):
-        check_count("classes", classes, least=2)
-        return classes
-    check_names("classes", classes, least=2)
-    return len(classes)
+    """How many classes there are: `classes` is their number or their names; two at least."""
+    if isinstance(classes, Sequence):
+        check_names("classes", classes, least=2)
+        return len(classes)
+    check_count("classes", classes, least=2)
+    return int(classes)
 
 
 def read_numbers(argument: str, values: Any) -> Tensor:
