@@ -10,6 +10,8 @@ from labelkin.analysis.confusions import (
     costliest,
     disagreement,
 )
+from labelkin.analysis.diagnosis import Diagnosis, diagnose
+from labelkin.analysis.findings import CAUSES, Cause, Finding
 from labelkin.analysis.labels import (
     Agreement,
     Embedded,
@@ -22,25 +24,36 @@ from labelkin.analysis.labels import (
     tsne,
 )
 from labelkin.analysis.memory import Memory
+from labelkin.analysis.pull import Pull, TargetRows
+from labelkin.analysis.room import Mistakes, Spread
 from labelkin.analysis.trees import leaf_order, linkage_table, linkage_tree
 
 __all__ = [
+    "CAUSES",
     "Activity",
     "Agreement",
     "Approach",
+    "Cause",
     "Confusion",
     "Confusions",
     "Costliest",
+    "Diagnosis",
     "Disagreement",
     "Embedded",
+    "Finding",
     "Memory",
+    "Mistakes",
     "Nearest",
     "Points",
+    "Pull",
+    "Spread",
+    "TargetRows",
     "activity_memory",
     "approach",
     "class_activity",
     "confusion_matrix",
     "costliest",
+    "diagnose",
     "disagreement",
     "label_distances",
     "leaf_order",

@@ -1,0 +1,86 @@
+"""How much better mistakes could be: what a tree allows, and what a model's mistakes leave of it."""
+
+from typing import NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from labelkin import decide
+from labelkin.structure import Taxonomy
+from labelkin.structure.taxonomy import Floats, Ints
+
+AT_ONCE = 256  # classes whose distances to all others are held together
+
+
+class Spread(NamedTuple):
+    """How much a tree tells classes apart."""
+
+    possible: float  # by how much severity could fall below that of mistakes at random: 0 (flat) to below 1
+    with_kin: float  # the share of the classes that have some classes nearer than others
+
+
+class Mistakes(NamedTuple):
+    """A model's mistakes beside the best and the random ones for the same samples; heights in the tree."""
+
+    samples: int
+    mistakes: int
+    severity: float  # mean distance of the mistakes; NaN without any
+    best: float  # had each fallen on a nearest other class
+    random: float  # had each fallen on any other class alike
+    room: float  # 0 (as good as can be) to 1 (as at random), above 1 where worse; see `measure_mistakes`
+    crm_change: float  # of the mean distance over all samples, if decided by least expected distance: -.1 is 10 % less
+
+
+def measure_spread(taxonomy: Taxonomy) -> Spread:
+    """Over the classes, each as often as any other."""
+    nearest, mean = _best_and_random(taxonomy, np.arange(len(taxonomy.leaves)))
+    return Spread(float(1 - nearest.mean() / mean.mean()), float((nearest < mean).mean()))
+
+
+def measure_mistakes(log_probs: Tensor, target: Tensor, taxonomy: Taxonomy) -> Mistakes:
+    """The most probable class of each sample (n, K) against the true one.
+
+    `room` is `(severity - best) / (random - best)`, computed as if one more mistake had been made at random: five mistakes,
+    all on nearest classes, leave 1/6 and not 0, since they prove little. NaN without mistakes or on a flat tree.
+    """
+    probs = log_probs.exp()
+    found = probs.argmax(-1)
+    true, guessed = target[found != target].numpy(), found[found != target].numpy()
+    distance = taxonomy.distance("height", true, guessed)
+    seen, place = np.unique(true, return_inverse=True)
+    nearest, mean = _best_and_random(taxonomy, seen)
+    best, random = nearest[place], mean[place]
+    decided = decide.least_cost(probs, taxonomy)
+    after = float(taxonomy.distance("height", target.numpy(), decided.numpy()).sum())
+    total = float(distance.sum())
+    return Mistakes(
+        samples=len(target),
+        mistakes=len(true),
+        severity=_mean(distance),
+        best=_mean(best),
+        random=_mean(random),
+        room=_room(distance - best, random - best),
+        crm_change=after / total - 1 if total else float("nan"),
+    )
+
+
+def _room(excess: Floats, at_random: Floats) -> float:
+    if not at_random.sum():
+        return float("nan")
+    return float((excess.sum() + at_random.mean()) / (at_random.sum() + at_random.mean()))
+
+
+def _best_and_random(taxonomy: Taxonomy, classes: Ints) -> tuple[Floats, Floats]:
+    """The distance from each of the classes to the nearest other one, and its mean over all others."""
+    everyone = np.arange(len(taxonomy.leaves))
+    nearest, mean = np.empty(len(classes)), np.empty(len(classes))
+    for start in range(0, len(classes), AT_ONCE):
+        part = slice(start, start + AT_ONCE)
+        distance = taxonomy.distance("height", classes[part, None], everyone)
+        mean[part] = distance.sum(1) / (len(everyone) - 1)
+        nearest[part] = np.where(distance > 0, distance, np.inf).min(1)
+    return nearest, mean
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if len(values) else float("nan")
