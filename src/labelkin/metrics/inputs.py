@@ -55,6 +55,8 @@ def check_rows(argument: str, rows: Tensor) -> None:
         raise InputError(f"{argument}: expected a tensor of shape (n, K), one column a class, got {_shape(rows)}.")
     if not rows.dtype.is_floating_point:
         raise InputError(f"{argument}: expected floating-point numbers, got {rows.dtype}.")
+    if not rows.sum().isnan():  # the short way: no NaN leaves a sum unharmed, but infinities may harm one too
+        return
     missing = rows.isnan()
     if missing.any():
         where = missing.any(-1).nonzero().flatten().tolist()
@@ -69,14 +71,14 @@ def check_probs(probs: Tensor, target: Tensor) -> None:
     check_scores("probs", probs, target)
     if not len(probs):
         return
-    low, high = float(probs.min()), float(probs.max())
+    low, high = (float(end) for end in probs.aminmax())
     room = 1e-3 if probs.dtype.itemsize >= 4 else 2e-2  # a row of bfloat16 sums to 1 within a hundredth
     if low < 0 or high > 1 + room:
         raise InputError(
             f"probs: expected probabilities from 0 to 1, got values from {low:.3g} to {high:.3g}, which look like logits "
             "or log-probabilities; pass logits.softmax(-1)."
         )
-    sums = probs.double().sum(-1)
+    sums = probs.sum(-1, dtype=None if probs.dtype.itemsize >= 4 else torch.float32)
     off = ((sums - 1).abs() > room).nonzero().flatten()
     if len(off):
         first = int(off[0])
@@ -120,7 +122,10 @@ def numbers(argument: str, given: Numbers, count: int | None = None) -> Tensor:
 
 def group_of_class(groups: Tensor | Sequence[int], classes: int) -> tuple[Tensor, int]:
     """The group of each class, renumbered from 0, and how many groups there are."""
-    given = torch.as_tensor(groups)
+    try:
+        given = torch.as_tensor(groups)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"groups: expected the number of a group for each class, got {groups!r:.60}.") from error
     check_classes("groups", given)
     if len(given) != classes:
         raise InputError(f"groups: expected the group of each of {classes} classes, got {len(given)}.")
