@@ -45,8 +45,10 @@ def structure_correlation(labels: Table, reference_distances: Table, *, given: G
 def _between(labels: Table) -> Tensor:
     vectors = torch.as_tensor(labels, dtype=torch.float64)
     check_rows("labels", vectors)
-    # Through a matrix product equal distances would come out unequal.
-    return torch.cdist(vectors, vectors, compute_mode="donot_use_mm_for_euclid_dist")
+    row, column = torch.triu_indices(len(vectors), len(vectors), offset=1)
+    distances = vectors.new_zeros(len(vectors), len(vectors))
+    distances[row, column] = torch.pdist(vectors)  # not by a matrix product, from which equal distances come unequal
+    return distances + distances.T
 
 
 def _others(distances: Tensor) -> Tensor:
@@ -62,4 +64,6 @@ def _tau(ours: Tensor, theirs: Tensor) -> float:
 
     if ours.min() == ours.max() or theirs.min() == theirs.max():
         return float("nan")
+    if len(ours) == 2:  # of which scipy takes the variance, which is undefined
+        return float(torch.sign((ours[1] - ours[0]) * (theirs[1] - theirs[0])))
     return float(np.asarray(kendalltau(ours.numpy(), theirs.numpy(), method="asymptotic").statistic))

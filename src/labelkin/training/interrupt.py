@@ -1,13 +1,19 @@
-"""Ctrl-C as a wish: the step in hand is finished and saved, then training stops. A second Ctrl-C stops at once."""
+"""What ends training early: Ctrl-C, as a wish that is granted once the step in hand is saved, and a loss that is no number."""
 
 import signal
 import threading
 from types import FrameType
 from typing import Any, Self
 
+from labelkin._checks import InputError
+
 
 class Interrupted(KeyboardInterrupt):
     """Training was stopped by the user after a step; what is saved says where."""
+
+
+class Diverged(InputError):
+    """The loss is no number any more, so that going on is of no use."""
 
 
 class StopAfterStep:

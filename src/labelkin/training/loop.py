@@ -1,6 +1,8 @@
 """The training loop: epochs of steps on Lightning Fabric, measured after each, saved so that nothing is ever lost."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from math import isfinite
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -9,11 +11,13 @@ from torch import Tensor
 
 from labelkin._checks import InputError
 from labelkin.functional import sum_over_processes, world_size
+from labelkin.objectives import Objective
 from labelkin.training.fabric import make_fabric, place_of
 from labelkin.training.folder import RunFolder
-from labelkin.training.interrupt import Interrupted, StopAfterStep
+from labelkin.training.interrupt import Diverged, Interrupted, StopAfterStep
 from labelkin.training.model import Model
-from labelkin.training.optimizer import learning_rate, make_optimizer
+from labelkin.training.modes import batch_statistics
+from labelkin.training.optimizer import lay_out_as_parameters, learning_rate, make_optimizer
 from labelkin.training.packing import state_of
 from labelkin.training.progress import Progress, Silent
 from labelkin.training.settings import Settings
@@ -45,11 +49,7 @@ class Trainer:
         progress: Callable[[int], Progress] = lambda steps: Silent(),
         log: Callable[[Mapping[str, float]], None] = lambda row: None,
     ) -> None:
-        if settings.accumulate > 1 and not model.objective.accumulates:
-            raise InputError(
-                f"accumulate: {type(model.objective).__name__} takes its loss over the whole batch, so parts of a batch "
-                "would be another objective; set accumulate to 1."
-            )
+        check_accumulation(type(model.objective), settings)
         self.model, self.task, self.settings, self.folder = model, task, settings, folder
         self.progress, self.log = progress, log
         self.epoch, self.step = 0, 0  # where to go on
@@ -135,12 +135,14 @@ class Trainer:
             with self.fabric.autocast():
                 self.task.refresh(self.model, self.place)
         mean_loss = float(sum_over_processes(self.loss_sum)) / (len(self.batches) * world_size())
+        if not isfinite(mean_loss):
+            raise Diverged(f"the loss became {mean_loss} in epoch {epoch + 1}; lower lr, or clip gradients.")
         row = {"epoch": epoch + 1, "lr": self.optimizer.param_groups[0]["lr"], "loss": mean_loss}
         row |= self.model.objective.figures()
         for part in self.task.parts_evaluated:
             row |= {f"{part}_{name}": value for name, value in self._evaluate(part).metrics.items()}
         self.history.append(row)
-        if self._best_epoch() == epoch + 1 and "val" in self.task.parts_evaluated:
+        if self._chosen_on is not None and self._best_epoch() == epoch + 1:
             self.best = state_of(self.model)
         self.epoch, self.step = epoch + 1, 0
         self._save()
@@ -150,14 +152,25 @@ class Trainer:
             raise Interrupted
 
     def _evaluate(self, part: str) -> Evaluation:
-        with self.fabric.autocast():
+        as_trained = self.settings.evaluation == "batch-statistics"
+        with self.fabric.autocast(), batch_statistics(self.model.backbone) if as_trained else nullcontext():
             return self.task.evaluate(self.model, part, self.place)
 
     def _best_epoch(self) -> int:
-        """The latest of the best epochs on validation data, or the last epoch where there is none."""
-        if "val" not in self.task.parts_evaluated:
+        """The epoch that counts: the latest of the best where one is chosen, else the last."""
+        if self._chosen_on is None:
             return len(self.history)
-        return max(range(1, len(self.history) + 1), key=lambda e: (self.history[e - 1]["val_accuracy"], e))
+        return max(
+            range(1, len(self.history) + 1),
+            key=lambda e: (self.history[e - 1][f"{self._chosen_on}_{self.task.chosen_by}"], e),
+        )
+
+    @property
+    def _chosen_on(self) -> str | None:
+        """The part of the data that chooses the epoch, if any."""
+        if self.settings.report == "best-test":
+            return "test"
+        return "val" if "val" in self.task.parts_evaluated and self.settings.report == "auto" else None
 
     def _agreed(self, stop: StopAfterStep) -> bool:
         """Whether any process was asked to stop: all must stop at the same step."""
@@ -171,10 +184,11 @@ class Trainer:
             self.model.load_state_dict(self.best)
         self.model.eval()
         tested = self._evaluate("test") if "test" in self.task.parts_evaluated else Evaluation({}, {})
+        concluded = self.task.conclude(self.model, tested) if tested.outputs else {}
         if self.folder is not None and self.place.rank == 0:
-            final = {"epoch": self._best_epoch(), **tested.metrics}
+            final = {"epoch": self._best_epoch(), **concluded}
             self.folder.finish(state_of(self.model), final, tested.outputs, seconds=self.seconds)
-        return Trained(self.model, self.history, self._best_epoch(), tested.metrics, tested.outputs, self.seconds)
+        return Trained(self.model, self.history, self._best_epoch(), concluded, tested.outputs, self.seconds)
 
     def _save(self) -> None:
         self.model.objective.synchronize()
@@ -205,9 +219,18 @@ class Trainer:
         self.history, self.seconds = progress["history"], progress["seconds"]
         self.model.load_state_dict(tensors["model"])
         self.optimizer.load_state_dict(tensors["optimizer"])
+        lay_out_as_parameters(self.optimizer)
         self.best = tensors["best"]
         torch.set_rng_state(tensors["random"]["cpu"])
         torch.cuda.set_rng_state_all(tensors["random"]["cuda"])
+
+
+def check_accumulation(objective: type[Objective], settings: Settings) -> None:
+    if settings.accumulate > 1 and not objective.accumulates:
+        raise InputError(
+            f"accumulate: {objective.__name__} takes its loss over the whole batch, so parts of a batch would be another "
+            "objective; set accumulate to 1."
+        )
 
 
 def _shares(parts: Sequence[Any]) -> Sequence[Tensor | float]:

@@ -8,6 +8,8 @@ from labelkin._checks import InputError, check_choice, check_count, check_number
 OPTIMIZERS = ("sgd", "adam", "adamw")
 SCHEDULES = ("constant", "step", "linear", "cosine", "exponential")
 PRECISIONS = ("32-true", "64-true", "bf16-mixed")
+EVALUATIONS = ("eval", "batch-statistics")
+REPORTS = ("auto", "last", "best-test")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +29,8 @@ class Settings:
     accumulate: int = 1  # parts that each batch is computed in, to save memory
     balanced: int | None = None  # samples a class in each batch
     augment: tuple[str, ...] = ()
+    evaluation: str = "eval"  # or "batch-statistics": measured in training mode, as some published figures were
+    report: str = "auto"  # the epoch that counts: best on validation data, else the last; or "last", or "best-test"
     seed: int = 0
     threads: int = 1  # of this process: their number changes the bits
     accelerator: str = "auto"
@@ -44,6 +48,8 @@ class Settings:
         check_choice("optimizer", self.optimizer, OPTIMIZERS)
         check_choice("schedule", self.schedule, SCHEDULES)
         check_choice("precision", self.precision, PRECISIONS)
+        check_choice("evaluation", self.evaluation, EVALUATIONS)
+        check_choice("report", self.report, REPORTS)
         check_number("lr", self.lr, low=0, open_low=True)
         check_number("momentum", self.momentum, low=0, high=1)
         check_number("weight_decay", self.weight_decay, low=0)

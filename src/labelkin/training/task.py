@@ -12,6 +12,7 @@ from labelkin._checks import InputError, near
 from labelkin.data import AUGMENTATIONS, Batches, Dataset
 from labelkin.data.batches import Minibatch
 from labelkin.structure import Taxonomy
+from labelkin.training.conclusion import conclude
 from labelkin.training.model import Model
 from labelkin.training.settings import Settings
 
@@ -35,6 +36,11 @@ class Evaluation(NamedTuple):
 class Task(ABC):
     """Batches in, numbers out."""
 
+    @property
+    def chosen_by(self) -> str:
+        """The metric that chooses the epoch."""
+        return "accuracy"
+
     @abstractmethod
     def batches(self, settings: Settings, place: Place) -> Any:
         """The training batches: `len()` steps an epoch, `epoch(e, start=s)` to iterate."""
@@ -54,6 +60,10 @@ class Task(ABC):
     @abstractmethod
     def evaluate(self, model: Model, part: str, place: Place) -> Evaluation:
         """The metrics and outputs on a part of the data ("val", "test"), the same on every process."""
+
+    def conclude(self, model: Model, tested: Evaluation) -> dict[str, float]:
+        """What is said of the trained model at the end, from its evaluation on the test set."""
+        return tested.metrics
 
     @property
     @abstractmethod
@@ -131,6 +141,9 @@ class Classify(Task):
         order = index.argsort()
         scores, target = scores[order].float(), target[order]
         return Evaluation(metrics.summary(scores, target, self.taxonomy), {"scores": scores, "target": target})
+
+    def conclude(self, model: Model, tested: Evaluation) -> dict[str, float]:
+        return conclude(model.objective, tested.outputs["scores"], tested.outputs["target"], self.taxonomy)
 
 
 def _outputs(model: Model, batch: Minibatch) -> Any:
