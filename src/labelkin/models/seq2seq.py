@@ -1,0 +1,122 @@
+"""The LSTM encoder-decoder with attention of the label embedding network's sequence tasks (003 Sec. 3.1).
+
+It ends in features, one vector a target position: the output layer belongs to the objective, as with every backbone.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from labelkin._checks import InputError, check_count, check_number
+from labelkin.models.attention import GeneralAttention
+
+
+class Teacher(NamedTuple):
+    """What the model reads when the words before each target are known."""
+
+    source: Tensor  # (B, S) positions; behind a sentence anything
+    lengths: Tensor  # (B,) of the source sentences, on the CPU
+    previous: Tensor  # (B, T) the word before each target
+
+
+class State(NamedTuple):
+    """Where a decoder stands, sentence by sentence: the first axis of every tensor is the batch."""
+
+    hidden: Tensor  # (B, layers, H)
+    cell: Tensor  # (B, layers, H)
+    fed: Tensor  # (B, H) the attentional state before, used with input feeding alone
+    memory: Tensor  # (B, S, H) the encoder's outputs
+    keys: Tensor  # (B, S, H)
+    real: Tensor  # (B, S) false on padding
+
+
+class Seq2Seq(nn.Module):
+    """`forward(Teacher)` gives features (B, T, hidden); `encode` and `step` decode a word at a time.
+
+    The paper says "LSTM" and no more, so the encoder reads in one direction unless `bidirectional`, when each direction has
+    half the width. Its attention feeds nothing back; without that the decoder is one LSTM over all positions, and fast.
+    `input_feeding` (Luong et al. Sec. 3.3) gives each step the attentional state before it, and is a loop over positions.
+    Dropout (where: ours) falls on embeddings, between layers and on attentional states. All weights start uniform in ±.1.
+    """
+
+    def __init__(
+        self,
+        source_words: int,
+        target_words: int,
+        *,
+        embedding: int = 512,
+        hidden: int = 512,
+        layers: int = 2,
+        dropout: float = 0.2,
+        bidirectional: bool = False,
+        input_feeding: bool = False,
+    ) -> None:
+        super().__init__()
+        sizes = {"source_words": source_words, "target_words": target_words, "embedding": embedding}
+        for name, size in {**sizes, "hidden": hidden, "layers": layers}.items():
+            check_count(name, size)
+        check_number("dropout", dropout, low=0, high=0.9)
+        if bidirectional and hidden % 2:
+            raise InputError(f"hidden: expected an even number for two directions, got {hidden}.")
+        self.features, self.input_feeding = hidden, input_feeding
+        between = dropout if layers > 1 else 0.0
+        width = hidden // 2 if bidirectional else hidden
+        self.read = nn.Embedding(source_words, embedding)
+        self.written = nn.Embedding(target_words, embedding)
+        self.encoder = nn.LSTM(embedding, width, layers, batch_first=True, dropout=between, bidirectional=bidirectional)
+        inputs = embedding + hidden if input_feeding else embedding
+        self.decoder = nn.LSTM(inputs, hidden, layers, batch_first=True, dropout=between)
+        self.attention = GeneralAttention(hidden)
+        self.dropout = nn.Dropout(dropout)
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -0.1, 0.1)
+
+    def forward(self, inputs: Teacher) -> Tensor:
+        state = self.encode(inputs.source, inputs.lengths)
+        if not self.input_feeding:
+            return self._decode(inputs.previous, state)[0]
+        features = []
+        for word in inputs.previous.unbind(1):
+            found, state = self._decode(word.unsqueeze(1), state)
+            features.append(found)
+        return torch.cat(features, 1)
+
+    def encode(self, source: Tensor, lengths: Tensor) -> State:
+        """Read the source; the decoder starts where the encoder ends."""
+        packed = pack_padded_sequence(
+            self.dropout(self.read(source)), lengths.cpu(), batch_first=True, enforce_sorted=False
+        )
+        outputs, (hidden, cell) = self.encoder(packed)
+        memory, _ = pad_packed_sequence(outputs, batch_first=True, total_length=source.shape[1])
+        real = torch.arange(source.shape[1], device=source.device) < lengths.to(source.device).unsqueeze(1)
+        return State(
+            self._joined(hidden),
+            self._joined(cell),
+            memory.new_zeros(len(source), self.features),
+            memory,
+            self.attention.keys(memory),
+            real,
+        )
+
+    def step(self, words: Tensor, state: State) -> tuple[Tensor, State]:
+        """The features (B, H) of the position after `words` (B,)."""
+        features, state = self._decode(words.unsqueeze(1), state)
+        return features.squeeze(1), state
+
+    def _joined(self, parts: Tensor) -> Tensor:
+        """(layers * directions, B, width) to (B, layers, H), directions side by side."""
+        batch = parts.shape[1]
+        return parts.transpose(0, 1).reshape(batch, self.decoder.num_layers, self.features)
+
+    def _decode(self, previous: Tensor, state: State) -> tuple[Tensor, State]:
+        """Features (B, T, H) of the positions after `previous` (B, T); with input feeding T is 1."""
+        inputs = self.dropout(self.written(previous))
+        if self.input_feeding:
+            inputs = torch.cat([inputs, state.fed.unsqueeze(1).to(inputs.dtype)], -1)
+        begin = (state.hidden.transpose(0, 1).contiguous(), state.cell.transpose(0, 1).contiguous())
+        outputs, (hidden, cell) = self.decoder(inputs, begin)
+        features: Tensor = self.dropout(self.attention(outputs, state.memory, state.keys, state.real))
+        after = state._replace(hidden=hidden.transpose(0, 1), cell=cell.transpose(0, 1), fed=features[:, -1])
+        return features, after
