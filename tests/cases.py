@@ -117,8 +117,11 @@ def _mixed(mixing: str, **options: Any) -> Case:
     return Case("mixed-cross-entropy", f"{mixing}-{form}", given, by_sample=not options.get("learn"))
 
 
+PUBLISHED = {"memory": 0.0, "leave_one_out": False, "scale": 1.0}  # 001's own rule
+
+
 def _adaptive(variant: str, *, repeats: bool = True, **options: Any) -> Case:
-    return Case("adaptive-labels", variant, _given(**options), by_sample=False, repeats=repeats)
+    return Case("adaptive-labels", variant, _given(**{**PUBLISHED, **options}), by_sample=False, repeats=repeats)
 
 
 def _embedding(variant: str, *, rank: int | None = None, **options: Any) -> Case:
@@ -162,6 +165,8 @@ CASES = [
     _adaptive("leave-one-out", leave_one_out=True, repeats=False),
     _adaptive("scale", scale="learned", eval_labels="last"),
     _adaptive("repel", repel=10.0, dims=CLASSES + 3),
+    _adaptive("memory", memory=3.0),
+    Case("adaptive-labels", "default", _plain, by_sample=False, repeats=False),
     _adaptive(
         "all", every=2, momentum=0.5, leave_one_out=True, scale="learned", repel=2.0, dims=CLASSES + 1, repeats=False
     ),

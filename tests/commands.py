@@ -53,3 +53,9 @@ def write_images(root, places, count=6):
 
 def files_below(folder):
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+
+
+def run_in(store, objective, seed=0):
+    """The folder of the one run of an objective in a store."""
+    (found,) = store.glob(f"{objective}-seed{seed}-*")
+    return found

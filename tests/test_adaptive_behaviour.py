@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from cases import PUBLISHED
 from labelkin import AdaptiveLabels
 from worlds import default_dtype, generator
 
@@ -13,7 +14,7 @@ MEANS = torch.tensor([[2.0, 1.0, 2.0], [2.5, 2.5, 7.0]], dtype=torch.float64)
 
 def adaptive(classes: int = 3, **options) -> AdaptiveLabels:
     with default_dtype(torch.float64):
-        return AdaptiveLabels(classes=classes, **options)
+        return AdaptiveLabels(classes=classes, **{**PUBLISHED, **options})
 
 
 def test_labels_start_at_unit_vectors():
@@ -94,6 +95,34 @@ def test_momentum_takes_a_step_from_where_the_labels_stand():
     assert objective.labels[2].tolist() == [0, 0, 1]
 
 
+def test_with_memory_a_label_counts_as_so_many_samples():
+    """Class 0 has two samples and class 1 one, beside a label that counts as three."""
+    start = torch.eye(3, dtype=torch.float64)
+    objective = adaptive(memory=3.0)
+    objective.loss(Z[:3], Y[:3])
+    torch.testing.assert_close(objective.labels[0], (3 * start[0] + Z[0] + Z[1]) / 5)
+    torch.testing.assert_close(objective.labels[1], (3 * start[1] + Z[2]) / 4)
+    assert objective.labels[2].tolist() == [0, 0, 1]
+    left_out = adaptive(memory=3.0, leave_one_out=True)
+    labels = torch.stack([(3 * start[0] + Z[0] + Z[1]) / 5, (3 * start[1] + Z[2]) / 4, start[2]])
+    distances = (Z[:3, None] - labels).norm(dim=-1)
+    distances[0, 0] = (Z[0] - (3 * start[0] + Z[1]) / 4).norm()
+    distances[1, 0] = (Z[1] - (3 * start[0] + Z[0]) / 4).norm()
+    distances[2, 1] = (Z[2] - start[1]).norm()
+    expected = torch.nn.functional.cross_entropy(-distances, Y[:3])
+    torch.testing.assert_close(left_out.loss(Z[:3], Y[:3]), expected)
+
+
+def test_the_default_is_the_published_rule_where_classes_have_many_samples():
+    """With 3,000 samples a class, memory and leaving one out change the loss by less than a percent."""
+    draw = generator(0)
+    target = torch.arange(3).repeat_interleave(3000)
+    z = torch.eye(3, dtype=torch.float64)[target] * 2 + torch.randn(9000, 3, generator=draw, dtype=torch.float64)
+    with default_dtype(torch.float64):
+        ours = AdaptiveLabels(classes=3).loss(z, target)
+    torch.testing.assert_close(ours, adaptive().loss(z, target), rtol=1e-2, atol=0)
+
+
 def test_left_out_a_sample_is_told_apart_from_its_own_label():
     """Of two samples, each is held to the other; a class present once keeps the label it had."""
     z, target = Z[[0, 1, 2]], torch.tensor([0, 0, 1])
@@ -151,7 +180,7 @@ def test_evaluation_before_the_first_epoch_ends_uses_the_last_labels():
 
 
 def test_momentum_is_exact_in_float64_whatever_the_default_type():
-    objective = AdaptiveLabels(classes=3, momentum=0.9).double()
+    objective = AdaptiveLabels(classes=3, **{**PUBLISHED, "momentum": 0.9}).double()
     objective.loss(Z, Y)
     start = torch.eye(3, dtype=torch.float64)[:2]
     torch.testing.assert_close(objective.labels[:2], 0.9 * start + 0.1 * MEANS, rtol=1e-12, atol=0)

@@ -5,20 +5,22 @@ import json
 import os
 import pickle
 import resource
+import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from inspect import signature
 from typing import get_args
 
 import pytest
 import torch
 
-from commands import FOUND, call, files_below, refused, start, write_images
+from commands import FOUND, call, files_below, refused, run_in, start, write_images
 from labelkin import OBJECTIVES, InputError, Taxonomy, __version__, data
 from labelkin.cli.options import DataOptions, TrainingOptions
 from labelkin.cli.values import value
+from labelkin.experiments import run_spec, train
 from labelkin.structure import WordNet, catalogue
 from labelkin.training import RunFolder, Settings, settings
 
@@ -102,7 +104,7 @@ def test_data_options_are_those_of_load_with_their_defaults():
 def test_compare_prints_the_table_and_keeps_the_runs(compared):
     out, result = compared
     for name in ("one-hot", "static-labels"):
-        finals = [RunFolder(out / name / f"seed-{seed}").final for seed in (0, 1)]
+        finals = [RunFolder(run_in(out, name, seed)).final for seed in (0, 1)]
         mean = sum(final["accuracy"] for final in finals) / 2
         (row,) = (line for line in result.stdout.splitlines() if line.startswith(name))
         assert f"{100 * mean:.2f} ± " in row
@@ -119,27 +121,37 @@ def test_compare_again_repeats_nothing_and_prints_json(compared):
     assert {file: (out / file).stat().st_mtime_ns for file in files_below(out)} == before
     found = json.loads(result.stdout)
     assert [row["objective"] for row in found["rows"]] == ["one-hot", "static-labels"]
-    finals = [RunFolder(out / "one-hot" / f"seed-{seed}").final["accuracy"] for seed in (0, 1)]
+    finals = [RunFolder(run_in(out, "one-hot", seed)).final["accuracy"] for seed in (0, 1)]
     assert found["rows"][0]["accuracy"] == pytest.approx(sum(finals) / 2)
     assert found["rows"][0]["epochs_to_reference"] == 1
 
 
-def test_a_run_of_another_configuration_is_never_mixed_in(compared):
-    out, _ = compared
-    told = refused("compare", "--objectives", "one-hot", "--epochs", "2", "--batch-size", "256", "--out", out)
-    assert "holds a run with epochs 1, not 2" in told
-
-
-def test_a_run_of_another_revision_is_never_mixed_in(compared, monkeypatch):
-    out, _ = compared
+def test_runs_of_another_configuration_or_revision_are_other_runs(compared, tmp_path, monkeypatch):
+    out = tmp_path / "runs"
+    shutil.copytree(compared[0], out)
+    before = files_below(out)
+    assert (
+        call("compare", "--objectives", "one-hot", "--epochs", "2", "--batch-size", "256", "--out", out).exit_code == 0
+    )
     monkeypatch.setattr(OBJECTIVES["one-hot"], "revision", 99)
-    assert "revision 1 of 'one-hot'" in refused("compare", "--objectives", "one-hot", *QUICK, "--out", out)
+    assert call("compare", "--objectives", "one-hot", *QUICK, "--out", out).exit_code == 0
+    assert len(list(out.glob("one-hot-seed0-*"))) == 3
+    assert set(before) < set(files_below(out))
+
+
+def test_a_folder_of_another_configuration_or_revision_is_not_gone_on_with(compared, monkeypatch):
+    run = run_in(compared[0], "one-hot")
+    other = replace(run_spec(run), settings=replace(run_spec(run).settings, epochs=2))
+    with pytest.raises(InputError, match="holds a run with epochs 1, not 2"):
+        train(other, run, resume=True)
+    monkeypatch.setattr(OBJECTIVES["one-hot"], "revision", 99)
+    assert "revision 1 of 'one-hot'" in refused("train", "--resume", run)
 
 
 def test_options_of_objectives_are_typed_and_kept(tmp_path):
     given = ("--set", "label-embedding.tau=3", "--set", "label-embedding.weights=released")
     assert call("compare", "--objectives", "label-embedding", *QUICK, *given, "--out", tmp_path).exit_code == 0
-    config = RunFolder(tmp_path / "label-embedding" / "seed-0").config
+    config = RunFolder(run_in(tmp_path, "label-embedding")).config
     assert config["options"] == {"tau": 3, "weights": "released"}
 
 
@@ -160,7 +172,7 @@ def test_ctrl_c_says_what_goes_on(tmp_path, monkeypatch):
     result = call("compare", "--objectives", "one-hot", *QUICK, "--out", tmp_path)
     assert result.exit_code == 130
     assert result.stderr.endswith("Go on with: labelkin compare --out 'with space'\n")
-    assert json.loads((tmp_path / "one-hot/seed-0/state.json").read_text())["step"] == 1
+    assert json.loads((run_in(tmp_path, "one-hot") / "state.json").read_text())["step"] == 1
 
 
 # train
@@ -184,7 +196,7 @@ def test_train_stopped_by_ctrl_c_goes_on_where_it_stood(tmp_path):
 
 
 def test_resume_takes_nothing_else_and_train_overwrites_nothing(compared):
-    run = compared[0] / "one-hot" / "seed-0"
+    run = run_in(compared[0], "one-hot")
     assert "leave epochs out" in refused("train", "--resume", run, "--epochs", "3")
     told = refused("train", "digits", "--objective", "one-hot", *QUICK, "--out", run)
     assert f"labelkin train --resume {run}" in told
@@ -234,7 +246,7 @@ def test_nested_folders_train_with_their_own_tree(nested, tmp_path):
     assert f"the one that '{nested}' comes with" in result.stdout
     import labelkin
 
-    model = labelkin.load(tmp_path / "runs/hierarchical/seed-0")
+    model = labelkin.load(run_in(tmp_path / "runs", "hierarchical"))
     assert model.taxonomy == Taxonomy.from_paths([NESTED[int(name)] for name in model.classes])
 
 
@@ -379,7 +391,7 @@ def test_what_is_no_run_is_refused(command, compared, tmp_path):
     inputs = (tmp_path, "-o", tmp_path / "x.csv") if command == "predict" else ()
     told = refused(command, compared[0], *inputs, *out)
     assert "not the folder of a run" in told
-    assert str(compared[0] / "one-hot/seed-0") in told
+    assert str(run_in(compared[0], "one-hot")) in told
     assert "no such folder" in refused(command, tmp_path / "absent", *inputs, *out)
 
 
@@ -387,9 +399,9 @@ def test_a_run_of_another_version_or_damaged_is_refused(tmp_path):
     run = tmp_path / "run"
     call("train", "digits", "--objective", "one-hot", *QUICK, "--out", run)
     config = (run / "config.json").read_text()
-    (run / "config.json").write_text(config.replace('"version": 1', '"version": 99'))
+    (run / "config.json").write_text(config.replace('"version": 2', '"version": 99'))
     for command in (("evaluate", run), ("train", "--resume", run)):
-        assert "written in layout 99, this labelkin reads 1" in refused(*command)
+        assert "written in layout 99, this labelkin reads 2" in refused(*command)
     (run / "config.json").write_text(config[:50])
     assert "config.json: damaged" in refused("evaluate", run)
     (run / "config.json").write_text(config.replace('"objective": "one-hot"', '"objective": "hierarchical"'))
@@ -416,11 +428,11 @@ def test_no_space_left_is_said_and_nothing_is_half_written(tmp_path, monkeypatch
     told = refused_after_progress(*command, "--out", tmp_path / "runs")
     assert "no space left" in told
     assert told.endswith("go on with: labelkin this")
-    left = files_below(tmp_path / "runs/one-hot/seed-0")
-    assert left == ["config.json", "setup.safetensors", "state-00001-0000000.safetensors"]
+    left = files_below(run_in(tmp_path / "runs", "one-hot"))
+    assert left == ["config.json", "lock", "setup.safetensors", "state-00001-0000000.safetensors"]
     monkeypatch.undo()
     assert call(*command, "--out", tmp_path / "runs").exit_code == 0
-    finals = [RunFolder(tmp_path / name / "one-hot/seed-0").final for name in ("whole", "runs")]
+    finals = [RunFolder(run_in(tmp_path / name, "one-hot")).final for name in ("whole", "runs")]
     assert finals[0] == finals[1]
 
 
@@ -521,7 +533,7 @@ def test_the_demo_keeps_finished_runs_and_forgets_its_own_alone(tmp_path, monkey
     monkeypatch.setattr(demo, "SETTINGS", {**demo.SETTINGS, "epochs": 1, "batch_size": 512})
     (tmp_path / "notes.txt").touch()
     assert call("demo", "--out", tmp_path).exit_code == 0
-    config = tmp_path / "one-hot/seed-0/config.json"
+    config = run_in(tmp_path, "one-hot") / "config.json"
     before = config.stat().st_mtime_ns
     table = call("demo", "--out", tmp_path)
     assert config.stat().st_mtime_ns == before

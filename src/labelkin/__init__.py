@@ -11,6 +11,7 @@ from labelkin._version import __version__
 if TYPE_CHECKING:
     from labelkin import (
         analysis,
+        audit,
         data,
         decide,
         experiments,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 _ROOMS = (
     "analysis",
+    "audit",
     "data",
     "decide",
     "experiments",
@@ -86,6 +88,7 @@ __all__ = [
     "Taxonomy",
     "__version__",
     "analysis",
+    "audit",
     "compare",
     "data",
     "decide",

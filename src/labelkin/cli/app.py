@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from labelkin._version import __version__
-from labelkin.cli import compare, data, objectives, run, taxonomy, train
+from labelkin.cli import audit, compare, data, diagnose, objectives, run, runs, taxonomy, train, translate
 from labelkin.cli.mistakes import PlainSpoken
 
 app = typer.Typer(cls=PlainSpoken, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -32,6 +32,11 @@ app.command()(train.train)
 app.command()(run.evaluate)
 app.command()(run.predict)
 app.command()(run.export)
+app.command()(audit.audit)
+app.command()(diagnose.diagnose)
+app.command()(translate.translate)
+app.command()(translate.inspect)
 app.command("objectives")(objectives.objectives)
+app.add_typer(runs.app, name="runs")
 app.add_typer(taxonomy.app, name="taxonomy")
 app.add_typer(data.app, name="data")

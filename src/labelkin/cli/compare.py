@@ -1,51 +1,104 @@
 """Objectives side by side."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from typer import Argument, Option
 
+from labelkin._checks import InputError
 from labelkin.cli.gather import gathered
 from labelkin.cli.mistakes import going_on
-from labelkin.cli.options import DataOptions, MethodOptions, TrainingOptions
-from labelkin.cli.show import progress, results_last, say_comparison, this_command
+from labelkin.cli.options import DataOptions, EngineOptions, MethodOptions, TrainingOptions
+from labelkin.cli.show import aside, form_of, progress, results_last, say, say_comparison, say_json, this_command
 from labelkin.cli.values import whole_numbers, words
+
+if TYPE_CHECKING:
+    from labelkin.experiments import Comparison, Plan
 
 
 @gathered
 def compare(
+    context: typer.Context,
     data: Annotated[
-        str, Argument(help="A set of `labelkin data list`, a folder of images, or a .npz, .npy, .csv or .jsonl file.")
+        str,
+        Argument(
+            help="A set of `labelkin data list`, a folder of images, a .npz, .npy, .csv or .jsonl file, or a plan in .yaml."
+        ),
     ] = "digits",
     objectives: Annotated[
         str | None, Option(help="Which, as one-hot,label-embedding. Default: all.", metavar="A,B,C")
     ] = None,
     seeds: Annotated[str, Option(help="A run for each.", metavar="A,B,C")] = "0",
     out: Annotated[Path, Option(help="Folder of the runs; finished ones there are not repeated.")] = Path("runs"),
+    dry_run: Annotated[bool, Option("--dry-run", help="Say what would be trained, and stop.")] = False,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
     markdown: Annotated[bool, Option("--markdown", help="Print a Markdown table.")] = False,
+    csv: Annotated[bool, Option("--csv", help="Print CSV.")] = False,
     *,
+    machine: EngineOptions,
     method: MethodOptions,
     data_options: DataOptions,
     training: TrainingOptions,
 ) -> None:
     """Train each objective under one protocol and print a table of how they did."""
-    from labelkin.experiments import compare as run_comparison
+    from labelkin.experiments.plan import outlook, read_plan
+    from labelkin.experiments.protocol import compare_plan, plan_for
 
-    with going_on(this_command), results_last():
-        comparison = run_comparison(
+    form = form_of(json=json, markdown=markdown, csv=csv)
+    if data.endswith((".yaml", ".yml")):
+        _check_alone(context)
+        plan = read_plan(data)
+    else:
+        plan = plan_for(
             data,
             objectives=words(objectives),
             seeds=whole_numbers("seeds", seeds),
             backbone=method.backbone,
             taxonomy=method.taxonomy,
-            out=out,
             data_options=data_options.chosen(),
             options=method.options,
-            progress=progress,
-            **training.settings(),
+            grids=method.grids,
+            training=training.settings(),
         )
-    say_comparison(comparison, as_json=json, markdown=markdown)
+    if dry_run:
+        aside(outlook(plan, out))
+        _list_runs(plan, out)
+        return
+    with going_on(this_command), results_last():
+        compared = compare_plan(plan, out, progress=progress, say=aside, **machine.chosen())
+    say_comparisons(compared, form)
+
+
+def say_comparisons(compared: "list[Comparison]", form: str) -> None:
+    """One table a setting, or one JSON value."""
+    if form == "json":
+        told = [comparison.as_dict() for comparison in compared]
+        say_json(told[0] if len(told) == 1 else told)
+        return
+    for place, comparison in enumerate(compared):
+        if len(compared) > 1:
+            backbone = comparison.records[comparison.rows[0].label][0].backbone
+            say(f"{chr(10) if place else ''}{comparison.data}, {backbone}, the tree {comparison.tree}:")
+        say_comparison(comparison, form)
+
+
+def _list_runs(plan: "Plan", store: Path) -> None:
+    from labelkin.experiments.plan.execution import is_finished
+
+    for run in plan.runs():
+        say(f"{run.name}  {run.spec.data}  {run.title}{'  finished' if is_finished(store, run) else ''}")
+
+
+def _check_alone(context: typer.Context) -> None:
+    """A plan says everything that changes results; the command line adds where and how they are made."""
+    allowed = ("data", "out", "dry_run", "json", "markdown", "csv", "jobs", "engine", "address", "budget")
+    for name in context.params:
+        source: Any = context.get_parameter_source(name)
+        if name not in allowed and source is not None and source.name == "COMMANDLINE":
+            raise InputError(
+                f"a plan says what is trained; leave --{name.replace('_', '-')} out, or put it in the plan."
+            )
 
 
 def demo(
@@ -58,4 +111,4 @@ def demo(
 
     with going_on(lambda: f"labelkin demo --out {out}"), results_last():
         comparison = run_demo(out, fresh=fresh, progress=progress)
-    say_comparison(comparison, as_json=json)
+    say_comparisons([comparison], form_of(json=json))

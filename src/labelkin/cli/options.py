@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from typer import Option
 
-from labelkin.cli.values import assignments, whole_numbers, words
+from labelkin.cli.values import assignments, grids, seconds, whole_numbers, words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +37,47 @@ class MethodOptions:
         ),
     ] = None
 
+    gridded: Annotated[
+        list[str] | None,
+        Option(
+            "--grid",
+            help="Values of an option to choose among on validation data, as label-embedding.tau=1,2,4; again for more.",
+            metavar="OBJECTIVE.OPTION=A,B,C",
+            rich_help_panel="Method",
+        ),
+    ] = None
+
+    @property
+    def grids(self) -> dict[str, dict[str, list[Any]]]:
+        return grids(self.gridded or [])
+
     @property
     def options(self) -> dict[str, dict[str, Any]]:
         return assignments(self.assigned or [])
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """Where and how long; what is not given follows `labelkin.experiments.execute`."""
+
+    jobs: Annotated[
+        int, Option(help="Runs at once, in processes that share the cores or one GPU.", rich_help_panel="Machine")
+    ] = 1
+    engine: Annotated[str, Option(metavar="local|ray", rich_help_panel="Machine")] = "local"
+    address: Annotated[
+        str | None, Option(help="Of a Ray cluster. Default: one of its own.", rich_help_panel="Machine")
+    ] = None
+    budget: Annotated[
+        str | None,
+        Option(
+            help="Begin no run that would not end in this time, as 90s, 10m or 2h.",
+            metavar="TIME",
+            rich_help_panel="Machine",
+        ),
+    ] = None
+
+    def chosen(self) -> dict[str, Any]:
+        return {**asdict(self), "budget": seconds("budget", self.budget)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +119,23 @@ class DataOptions:
         str | None, Option(help="A table's columns of numbers: a,b,c. Default: all others.", rich_help_panel="Data")
     ] = None
     image: Annotated[str | None, Option(help="A table's column of image paths.", rich_help_panel="Data")] = None
+    text: Annotated[str | None, Option(help="A table's column of texts.", rich_help_panel="Data")] = None
+    encoder: Annotated[
+        str | None,
+        Option(
+            help="What texts become vectors by: hashed-tfidf, minilm, hf:NAME, st:NAME or a model's folder. Default: "
+            "hashed-tfidf.",
+            rich_help_panel="Data",
+        ),
+    ] = None
+    remove: Annotated[
+        str | None,
+        Option(
+            help="What posts of 20-newsgroups lose: headers,footers,quotes or none. Default: all three.",
+            metavar="A,B",
+            rich_help_panel="Data",
+        ),
+    ] = None
     labels: Annotated[Path | None, Option(help="The file of labels of a .npy file.", rich_help_panel="Data")] = None
     image_size: Annotated[
         int | None,
@@ -94,6 +149,7 @@ class DataOptions:
     def chosen(self) -> dict[str, Any]:
         """What was given, as plain values that a run's folder can keep."""
         given = {**asdict(self), "classes": words(self.classes), "features": words(self.features)}
+        given["remove"] = words(self.remove)
         given |= {name: str(given[name]) for name in ("data_dir", "labels") if given[name] is not None}
         return {name: value for name, value in given.items() if value not in (None, 0.0)}
 
@@ -125,6 +181,22 @@ class TrainingOptions:
         str,
         Option(help="As flip,pad-crop:4; also shift:0.1 and rotation:15.", metavar="A,B", rich_help_panel="Training"),
     ] = ""
+    evaluation: Annotated[
+        str,
+        Option(
+            help="batch-statistics measures in training mode, as some published figures were.",
+            metavar="eval|batch-statistics",
+            rich_help_panel="Training",
+        ),
+    ] = "eval"
+    report: Annotated[
+        str,
+        Option(
+            help="The epoch that counts. auto: the best on validation data, else the last.",
+            metavar="auto|last|best-test",
+            rich_help_panel="Training",
+        ),
+    ] = "auto"
     threads: Annotated[
         int, Option(help="Of a process; their number changes the last bits.", rich_help_panel="Machine")
     ] = 1

@@ -9,7 +9,7 @@ from labelkin.cli.show import results_last, say, say_json, say_metrics
 from labelkin.cli.values import words
 
 OnError = Literal["stop", "skip"]
-Run = Annotated[Path, Argument(help="Folder of a finished run, as runs/one-hot/seed-0.")]
+Run = Annotated[Path, Argument(help="Folder of a finished run, as `labelkin runs list` names them.")]
 
 
 def evaluate(
@@ -19,6 +19,7 @@ def evaluate(
     ] = None,
     data_dir: Annotated[Path | None, Option(help="Where the named sets lie.")] = None,
     label: Annotated[str | None, Option(help="A table's column of labels. Default: label.")] = None,
+    text: Annotated[str | None, Option(help="A table's column of texts. Default: the run's.")] = None,
     features: Annotated[str | None, Option(help="A table's columns of numbers: a,b,c.")] = None,
     on_error: Annotated[OnError | None, Option(help="What an unreadable image does. Default: stop.")] = None,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
@@ -26,7 +27,7 @@ def evaluate(
     """Measure a run on its own test set, or on other data."""
     from labelkin.experiments import evaluate as run_evaluation
 
-    given = {"data_dir": data_dir, "label": label, "features": words(features), "on_error": on_error}
+    given = {"data_dir": data_dir, "label": label, "text": text, "features": words(features), "on_error": on_error}
     options = {name: value for name, value in given.items() if value is not None}
     with results_last():
         found = run_evaluation(run, data, data_options=options)
@@ -40,7 +41,7 @@ def evaluate(
 def predict(
     run: Run,
     inputs: Annotated[
-        list[Path], Argument(help="Images, folders of images, .npy or .npz arrays, .csv or .jsonl tables.")
+        list[Path], Argument(help="Images, folders of them, .npy or .npz arrays, .csv or .jsonl tables, .txt files.")
     ],
     output: Annotated[Path, Option("--output", "-o", help="A .csv or .jsonl file.", metavar="FILE")],
     on_error: Annotated[OnError, Option(help="What an unreadable image does.")] = "stop",

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from labelkin._checks import InputError
+
 if TYPE_CHECKING:
     from labelkin.experiments import Comparison
     from labelkin.training.progress import Progress
@@ -22,6 +24,20 @@ def say(text: str) -> None:
     """Print a result, from the first process alone where there are several."""
     if _first_process():
         typer.echo(text)
+
+
+def aside(text: str) -> None:
+    """Print what is no result, to stderr."""
+    if _first_process():
+        typer.echo(text, err=True)
+
+
+def form_of(*, json: bool = False, markdown: bool = False, csv: bool = False) -> str:
+    """The form that was asked for: "json", "markdown", "csv", or "text" where none was."""
+    asked = [name for name, wanted in (("json", json), ("markdown", markdown), ("csv", csv)) if wanted]
+    if len(asked) > 1:
+        raise InputError(f"expected one form of output, got {' and '.join(f'--{name}' for name in asked)}.")
+    return asked[0] if asked else "text"
 
 
 def say_json(value: Any) -> None:
@@ -37,10 +53,13 @@ def _without_nan(value: Any) -> Any:
     return None if isinstance(value, float) and isnan(value) else value
 
 
+SHARES = ("accuracy", "top5", "ece", "crm_accuracy")  # of 1, shown in percent
+
+
 def say_metrics(metrics: Mapping[str, float]) -> None:
     for name, value in metrics.items():
-        shown = f"{value:.3f}" if name == "severity" else f"{100 * value:.2f} %"
-        say(f"{name:<10}{'undefined, without mistakes' if isnan(value) else shown}")
+        shown = f"{100 * value:.2f} %" if name in SHARES else f"{value:.3f}"
+        say(f"{name:<14}{'undefined' if isnan(value) else shown}")
 
 
 def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -60,16 +79,15 @@ def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         Console().print(table)
 
 
-def say_comparison(comparison: Comparison, *, as_json: bool, markdown: bool = False) -> None:
-    from labelkin.experiments.table import HEADINGS, as_markdown, cells, notes
+def say_comparison(comparison: Comparison, form: str = "text") -> None:
+    """As "text", "markdown" or "csv"."""
+    from labelkin.experiments.table import SHORT, as_csv, as_markdown, cells, columns_of, headings, notes
 
-    if as_json:
-        say_json(comparison.as_dict())
+    if form != "text":
+        say({"markdown": as_markdown, "csv": as_csv}[form](comparison).rstrip("\n"))
         return
-    if markdown:
-        say(as_markdown(comparison))
-        return
-    say_table(HEADINGS, [cells(row) for row in comparison.rows])
+    shown = columns_of(comparison, SHORT)
+    say_table(headings(comparison, shown), [cells(row, shown) for row in comparison.rows])
     say("")
     for note in notes(comparison):
         say(note)

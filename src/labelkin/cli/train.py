@@ -10,6 +10,7 @@ import typer
 from typer import Argument, Option
 
 from labelkin._checks import InputError
+from labelkin.cli.corpus_options import CorpusOptions
 from labelkin.cli.gather import gathered
 from labelkin.cli.mistakes import going_on
 from labelkin.cli.options import DataOptions, MethodOptions, TrainingOptions
@@ -25,7 +26,9 @@ def train(
     ] = None,
     objective: Annotated[str | None, Option(help="One of `labelkin objectives`.", metavar="NAME")] = None,
     seed: Annotated[int, Option(help="Of first weights and batches.")] = 0,
-    out: Annotated[Path | None, Option(help="Folder of the run. Default: runs/OBJECTIVE/seed-SEED.")] = None,
+    out: Annotated[
+        Path | None, Option(help="Folder of the run. Default: its place in the store, runs/OBJECTIVE-seedSEED-ID.")
+    ] = None,
     resume: Annotated[
         Path | None, Option(help="Go on with the run of this folder, as its config.json says.", metavar="DIR")
     ] = None,
@@ -34,11 +37,13 @@ def train(
     *,
     method: MethodOptions,
     data_options: DataOptions,
+    corpus: CorpusOptions,
     training: TrainingOptions,
 ) -> None:
     """Train one model and keep it in a folder."""
     from labelkin.experiments import RunSpec, run_spec
     from labelkin.experiments import train as run_training
+    from labelkin.experiments.identity import run_name
     from labelkin.experiments.spec import check_chosen
     from labelkin.experiments.tensorboard import tensorboard_log
     from labelkin.training import Settings
@@ -55,11 +60,11 @@ def train(
             backbone=method.backbone,
             taxonomy=method.taxonomy,
             settings=Settings.of(seed=seed, **training.settings()),
-            data_options=data_options.chosen(),
+            data_options={**data_options.chosen(), **corpus.chosen()},
             options=method.options.get(objective, {}),
         )
         check_chosen(method.options, [objective])
-        folder = out or Path("runs", objective, f"seed-{seed}")
+        folder = out or Path("runs", run_name(spec))
     shown = partial(progress, f"{spec.objective} seed {spec.settings.seed}", spec.settings.epochs)
     log = tensorboard_log(folder) if tensorboard else nullcontext(lambda row: None)
     with going_on(partial(_next_command, folder)), results_last(), log as logged:

@@ -22,16 +22,41 @@ def whole_numbers(argument: str, text: str) -> list[int]:
         raise InputError(f"{argument}: expected whole numbers with commas between them, got {text!r}.") from None
 
 
-def assignments(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+def assignments(texts: Sequence[str], *, option: str = "--set") -> dict[str, dict[str, Any]]:
     """`["label-embedding.tau=3"]` to `{"label-embedding": {"tau": 3}}`."""
     found: dict[str, dict[str, Any]] = {}
     for text in texts:
         name, equals, written = text.partition("=")
-        objective, dot, option = name.strip().rpartition(".")
-        if not (equals and dot and objective and option):
-            raise InputError(f"--set: expected OBJECTIVE.OPTION=VALUE, as label-embedding.tau=3, got {text!r}.")
-        found.setdefault(objective, {})[option] = value(written.strip())
+        objective, dot, set_to = name.strip().rpartition(".")
+        if not (equals and dot and objective and set_to):
+            raise InputError(f"{option}: expected OBJECTIVE.OPTION=VALUE, as label-embedding.tau=3, got {text!r}.")
+        found.setdefault(objective, {})[set_to] = value(written.strip())
     return found
+
+
+def grids(texts: Sequence[str]) -> dict[str, dict[str, list[Any]]]:
+    """`["label-embedding.tau=1,2"]` to `{"label-embedding": {"tau": [1, 2]}}`."""
+    return {
+        objective: {name: [value(part) for part in words(str(written)) or []] for name, written in options.items()}
+        for objective, options in assignments(texts, option="--grid").items()
+    }
+
+
+def seconds(argument: str, text: str | None) -> float | None:
+    """`"90s"`, `"10m"`, `"2h"` to seconds."""
+    if text is None:
+        return None
+    number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
+    try:
+        found = float(number) * UNITS[unit]
+    except ValueError:
+        found = -1.0
+    if not 0 < found < float("inf"):
+        raise InputError(f"--{argument}: expected a time such as 90s, 10m or 2h, got {text!r}.")
+    return found
+
+
+UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def pairs(argument: str, texts: Sequence[str]) -> dict[str, str]:

@@ -1,27 +1,76 @@
-"""Runs and their comparison."""
+"""Plans, runs, the store that keeps them, and their comparison.
 
-from labelkin.experiments.comparison import Comparison, Row, compare
-from labelkin.experiments.evaluation import Evaluated, evaluate
-from labelkin.experiments.exporting import Exported, export
-from labelkin.experiments.predictions import write_predictions
-from labelkin.experiments.predictor import Prediction, Predictor, load, run_spec
-from labelkin.experiments.run import Bench, train
-from labelkin.experiments.spec import RunSpec
+Names are imported when they are first used, so that a store is listed without torch.
+"""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from labelkin.experiments.comparison import Comparison, Row, summarise
+    from labelkin.experiments.evaluation import Evaluated, evaluate
+    from labelkin.experiments.exporting import Exported, export
+    from labelkin.experiments.plan import Arm, Plan, execute, read_plan
+    from labelkin.experiments.predictions import write_predictions
+    from labelkin.experiments.predictor import Prediction, Predictor, load, run_spec
+    from labelkin.experiments.protocol import compare, compare_plan
+    from labelkin.experiments.run import Bench, train
+    from labelkin.experiments.spec import RunSpec
+    from labelkin.experiments.store import Record, Store
+
+_HOMES = {
+    "Arm": "plan",
+    "Bench": "run",
+    "Comparison": "comparison",
+    "Evaluated": "evaluation",
+    "Exported": "exporting",
+    "Plan": "plan",
+    "Prediction": "predictor",
+    "Predictor": "predictor",
+    "Record": "store",
+    "Row": "comparison",
+    "RunSpec": "spec",
+    "Store": "store",
+    "compare": "protocol",
+    "compare_plan": "protocol",
+    "evaluate": "evaluation",
+    "execute": "plan",
+    "export": "exporting",
+    "load": "predictor",
+    "read_plan": "plan",
+    "run_spec": "predictor",
+    "summarise": "comparison",
+    "train": "run",
+    "write_predictions": "predictions",
+}
 __all__ = [
+    "Arm",
     "Bench",
     "Comparison",
     "Evaluated",
     "Exported",
+    "Plan",
     "Prediction",
     "Predictor",
+    "Record",
     "Row",
     "RunSpec",
+    "Store",
     "compare",
+    "compare_plan",
     "evaluate",
+    "execute",
     "export",
     "load",
+    "read_plan",
     "run_spec",
+    "summarise",
     "train",
     "write_predictions",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"labelkin.experiments.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'labelkin.experiments' has no attribute {name!r}")

@@ -1,21 +1,16 @@
-"""Every objective under one protocol: the main job."""
+"""Objectives side by side, from the records of their runs; read without torch."""
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from math import nan
+from collections.abc import Iterable, Mapping, Sequence
+from json import dumps
+from math import isnan, nan
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
-from labelkin._checks import InputError, check_count, check_names
-from labelkin.experiments.run import Bench, check_same, train, tree_in_words
-from labelkin.experiments.spec import RunSpec, check_chosen
-from labelkin.experiments.table import as_dict, as_html, as_text
-from labelkin.objectives import OBJECTIVES
-from labelkin.training import RunFolder, Settings
-from labelkin.training.progress import Progress, Silent
+from labelkin._checks import InputError, listed, near
+from labelkin.experiments import table
+from labelkin.experiments.statistics import Paired, front, paired
+from labelkin.experiments.store import Record
 
 REFERENCE = "one-hot"
 
@@ -23,152 +18,179 @@ REFERENCE = "one-hot"
 class Row(NamedTuple):
     """An objective's results over seeds: means, and the spread (standard deviation) where there are several."""
 
+    label: str
     objective: str
     runs: int
+    seeds: tuple[int, ...]
     accuracy: float
     accuracy_spread: float
-    difference: float  # of the accuracy to the reference's, run by run with the same seed
-    difference_spread: float
-    top5: float
-    severity: float
-    epochs_to_reference: int | None  # the first epoch at which the mean curve reaches the reference's best
-    seconds: float
+    difference: float = nan  # of the accuracy to the reference's, run by run with the same seed
+    difference_spread: float = nan
+    difference_low: float = nan  # the 95 % interval of the mean difference
+    difference_high: float = nan
+    seeds_to_settle: int | None = None  # that would show a difference of this size
+    top5: float = nan
+    severity: float = nan
+    severity_spread: float = nan
+    ahd5: float = nan
+    ahd5_spread: float = nan
+    ece: float = nan
+    crm_accuracy: float = nan
+    crm_severity: float = nan
+    crm_ahd5: float = nan
+    structure: float = nan
+    bleu: float = nan  # of runs that translate, from 0 to 100
+    epochs_to_reference: int | None = None  # the first epoch at which the mean curve reaches the reference's best
+    epochs_saved: float = nan  # 001: the share of the reference's epochs that this leaves
+    seconds: float = nan
+    seconds_to_reference: float = nan
+    on_front: bool = False  # no other is both as accurate and as mild in its mistakes
 
 
 class Comparison(NamedTuple):
     rows: list[Row]
-    folder: Path
+    reference: str | None
+    data: str
     tree: str  # where the tree that severity is measured on came from
+    folder: Path
+    records: dict[str, list[Record]]  # the finished runs, by label
+    unfinished: list[Record]
 
     def __str__(self) -> str:
-        return as_text(self)
+        return table.as_text(self)
 
     def _repr_html_(self) -> str:
-        return as_html(self)
+        return table.as_html(self)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values; NaN where a number is undefined."""
-        return as_dict(self)
+        return table.as_dict(self)
 
 
-def compare(
-    data: str | os.PathLike[str] = "digits",
-    *,
-    objectives: Sequence[str] | None = None,
-    seeds: Sequence[int] = (0,),
-    backbone: str | None = None,
-    taxonomy: str | None = None,
-    out: str | os.PathLike[str] = "runs",
-    data_options: Mapping[str, Any] | None = None,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
-    progress: Callable[[str, int, int], Progress] = lambda title, epochs, steps: Silent(),
-    **settings: Any,
-) -> Comparison:
-    """Train each objective on the same data, batches and first weights, and put the results side by side.
+def summarise(records: Iterable[Record], *, reference: str | None = REFERENCE) -> Comparison:
+    """The runs of one setting (data, backbone, training) side by side, by label.
 
-    `options` maps an objective to its own; `settings` are those of `labelkin.training.Settings`. Runs are kept under
-    `out`; those that are finished there with the same configuration are not repeated, and broken ones are gone on with.
+    The reference is the row of that label; without runs of it, differences are NaN.
     """
-    names = list(OBJECTIVES) if objectives is None else list(objectives)
-    if not names or not seeds:
-        raise InputError("compare: expected at least one objective and one seed.")
-    check_names("objectives", names)
-    for seed in seeds:
-        check_count("seed", seed, least=0)
-    if len(set(seeds)) < len(seeds):
-        raise InputError(f"seeds: expected each once, got {', '.join(map(str, seeds))}.")
-    base = RunSpec(
-        data=os.fspath(data),
-        backbone=backbone,
-        taxonomy=taxonomy,
-        data_options=dict(data_options or {}),
-        settings=Settings.of(**settings),
-    )
-    specs = [
-        replace(
-            base,
-            objective=name,
-            options=dict((options or {}).get(name, {})),
-            settings=replace(base.settings, seed=seed),
+    given = list(records)
+    if not given:
+        raise InputError("compare: there are no runs to compare.")
+    if len(settings := by_setting(given)) > 1:
+        raise InputError(
+            f"compare: expected runs of one setting, got {len(settings)}: {listed([name for name, _ in settings.values()], 3)}."
         )
-        for seed in seeds
-        for name in names
-    ]
-    check_chosen(options or {}, names)
-    bench, folder = Bench(base), Path(out)
-    waiting = [spec for spec in specs if not _finished(run_path(folder, spec), spec)]
-    for spec in waiting:
-        bench.try_out(spec)
-    for spec in waiting:
-        title = f"{spec.objective} seed {spec.settings.seed}"
-        shown = partial(progress, title, spec.settings.epochs)
-        train(spec, run_path(folder, spec), resume=True, bench=bench, progress=shown)
-    rows = [_row(name, [run_path(folder, s) for s in specs if s.objective == name]) for name in names]
-    tree = tree_in_words(RunFolder(run_path(folder, specs[0])).config)
-    return Comparison(_with_reference(rows, folder, specs), folder, tree)
-
-
-def run_path(folder: Path, spec: RunSpec) -> Path:
-    return folder / spec.objective / f"seed-{spec.settings.seed}"
-
-
-def _finished(path: Path, spec: RunSpec) -> bool:
-    """Whether the run is there and done; one of another configuration is never mixed in."""
-    if not (path / "config.json").exists():
-        return False
-    check_same(path, spec)
-    return RunFolder(path).final is not None
-
-
-def _row(name: str, paths: Sequence[Path]) -> Row:
-    finals = [RunFolder(path).final or {} for path in paths]
-    accuracies = _accuracies(paths)
-    return Row(
-        objective=name,
-        runs=len(finals),
-        accuracy=mean(accuracies),
-        accuracy_spread=_spread(accuracies),
-        difference=nan,
-        difference_spread=nan,
-        top5=_mean(final.get("top5") for final in finals),
-        severity=_mean(final.get("severity") for final in finals),
-        epochs_to_reference=None,
-        seconds=_mean(RunFolder(path).seconds for path in paths),
+    grouped: dict[str, list[Record]] = {}
+    for record in given:
+        if record.finished:
+            grouped.setdefault(record.label, []).append(record)
+    rows = [_row(label, sorted(runs, key=lambda r: r.seed)) for label, runs in grouped.items()]
+    stand = [row if reference not in grouped else _against(row, grouped[row.label], grouped[reference]) for row in rows]
+    known = [(row.accuracy, row.severity) for row in stand]
+    leads = front([point if not isnan(point[1]) else (point[0], 0.0) for point in known])
+    return Comparison(
+        rows=[row._replace(on_front=lead) for row, lead in zip(stand, leads, strict=True)],
+        reference=reference if reference in grouped else None,
+        data=given[0].data,
+        tree=tree_in_words(given[0].config),
+        folder=given[0].path.parent,
+        records=grouped,
+        unfinished=[record for record in given if not record.finished],
     )
 
 
-def _mean(values: Any) -> float:
-    known = [value for value in values if value is not None]
-    return mean(known) if known else nan
+def by_setting(records: Iterable[Record]) -> dict[str, tuple[str, list[Record]]]:
+    """Runs that may be compared with each other: all is equal but objective, options and seed. With a name for each."""
+    found: dict[str, tuple[str, list[Record]]] = {}
+    for record in records:
+        config = record.config
+        alike = [config["data"], config["data_options"], config["resolved_backbone"], config["taxonomy"]]
+        training = {name: value for name, value in config["settings"].items() if name not in NO_MATTER}
+        key = dumps([alike, training], sort_keys=True)
+        name = f"{record.data}, {record.backbone}, {training['epochs']} epochs"
+        found.setdefault(key, (name, []))[1].append(record)
+    return found
+
+
+NO_MATTER = ("seed", "workers", "threads", "devices", "strategy", "accelerator")  # of settings, for a comparison
+
+
+def only(records: Sequence[Record], labels: Sequence[str]) -> list[Record]:
+    """The runs of these labels."""
+    known = sorted({record.label for record in records})
+    for label in labels:
+        if label not in known:
+            raise InputError(
+                f"compare: there are no runs of {label!r}; known: {listed(known, 20)}.{near(label, known)}"
+            )
+    return [record for record in records if record.label in labels]
+
+
+def tree_in_words(config: Mapping[str, Any]) -> str:
+    """Where the tree of a run came from."""
+    if config["tree"] == "given":
+        return f"{config['taxonomy']!r}, as asked for"
+    if config["tree"] == "none":
+        return "none, since words have none"
+    if config["tree"] == "own":
+        return f"the one that {config['data']!r} comes with"
+    return "built from the training data, by average linkage of the class means, since none was given"
+
+
+def _row(label: str, runs: Sequence[Record]) -> Row:
+    finals = [run.final or {} for run in runs]
+
+    def over(name: str) -> list[float]:
+        return [final[name] for final in finals if not isnan(final.get(name, nan))]
+
+    accuracies = over("accuracy")
+    means: dict[str, Any] = {name: _mean(over(name)) for name in MEANS}
+    return Row(
+        label=label,
+        objective=runs[0].objective,
+        runs=len(runs),
+        seeds=tuple(run.seed for run in runs),
+        accuracy=_mean(accuracies),
+        accuracy_spread=_spread(accuracies),
+        severity_spread=_spread(over("severity")),
+        ahd5_spread=_spread(over("ahd5")),
+        seconds=_mean([run.seconds for run in runs if run.seconds is not None]),
+        **means,
+    )
+
+
+MEANS = ("top5", "severity", "ahd5", "ece", "crm_accuracy", "crm_severity", "crm_ahd5", "structure", "bleu")
+
+
+def _against(row: Row, runs: Sequence[Record], reference: Sequence[Record]) -> Row:
+    """Fill in how a row stands to the reference: the paired difference, and when it reaches its best."""
+    theirs = {run.seed: (run.final or {})["accuracy"] for run in reference}
+    apart = [(run.final or {})["accuracy"] - theirs[run.seed] for run in runs if run.seed in theirs]
+    found: Paired = paired(apart)
+    ours, reached = curve(runs), None
+    if best := max(curve(reference), default=None):
+        reached = next((epoch + 1 for epoch, accuracy in enumerate(ours) if accuracy >= best), None)
+    epochs = len(ours)
+    return row._replace(
+        difference=found.mean,
+        difference_spread=found.spread,
+        difference_low=found.low,
+        difference_high=found.high,
+        seeds_to_settle=found.seeds_to_settle,
+        epochs_to_reference=reached,
+        epochs_saved=nan if reached is None else 1 - reached / epochs,
+        seconds_to_reference=nan if reached is None else row.seconds * reached / epochs,
+    )
+
+
+def curve(runs: Sequence[Record]) -> list[float]:
+    """Test accuracy by epoch, averaged over seeds."""
+    columns = zip(*([row.get("test_accuracy", nan) for row in run.history()] for run in runs), strict=False)
+    return [mean(column) for column in columns]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return mean(values) if values else nan
 
 
 def _spread(values: Sequence[float]) -> float:
     return stdev(values) if len(values) > 1 else nan
-
-
-def _with_reference(rows: list[Row], folder: Path, specs: Sequence[RunSpec]) -> list[Row]:
-    """Fill in how each objective stands to the reference: the paired difference, and when it reaches its best."""
-    paths = {row.objective: [run_path(folder, s) for s in specs if s.objective == row.objective] for row in rows}
-    if REFERENCE not in paths:
-        return rows
-    best, reference = max(_curve(paths[REFERENCE])), _accuracies(paths[REFERENCE])
-    filled = []
-    for row in rows:
-        reached = next((i + 1 for i, a in enumerate(_curve(paths[row.objective])) if a >= best), None)
-        apart = [a - b for a, b in zip(_accuracies(paths[row.objective]), reference, strict=True)]
-        filled.append(
-            row._replace(difference=mean(apart), difference_spread=_spread(apart), epochs_to_reference=reached)
-        )
-    return filled
-
-
-def _accuracies(paths: Sequence[Path]) -> list[float]:
-    return [(RunFolder(path).final or {})["accuracy"] for path in paths]
-
-
-def _curve(paths: Sequence[Path]) -> list[float]:
-    """Test accuracy by epoch, averaged over seeds."""
-    return [
-        mean(column)
-        for column in zip(*([row["test_accuracy"] for row in RunFolder(p).history()] for p in paths), strict=True)
-    ]

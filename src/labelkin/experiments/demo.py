@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from labelkin.experiments.comparison import Comparison, compare
-from labelkin.objectives import OBJECTIVES
+from labelkin.experiments.comparison import Comparison
+from labelkin.experiments.protocol import compare, plan_for
 from labelkin.training.progress import Progress
 
 # Half a minute of one core altogether. Shifts by a pixel bring the tree objectives within two points of one-hot.
@@ -31,7 +31,6 @@ def demo(
 
 def _forget(folder: Path) -> None:
     """Remove the demo's runs and nothing else."""
-    for name in OBJECTIVES:
-        run = folder / name / "seed-0"
-        if (run / "config.json").exists():
-            shutil.rmtree(run)
+    for run in plan_for("digits", training=SETTINGS).runs():
+        if (folder / run.name).exists():
+            shutil.rmtree(folder / run.name)

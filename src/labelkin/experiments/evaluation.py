@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from labelkin import metrics
 from labelkin._checks import InputError, listed, near
 from labelkin.data import ArraySplit, Batches, Split
 from labelkin.data.held_out import read_held_out
 from labelkin.experiments.device import fastest_device
 from labelkin.experiments.predictor import Predictor, load
 from labelkin.experiments.run import Bench
+from labelkin.training.conclusion import conclude
 
 BATCH = 1024
 
@@ -43,12 +43,12 @@ def evaluate(
     if data is None or _same(data, spec.data):
         name, split = spec.data, Bench(replace(spec, data_options={**spec.data_options, **options})).dataset.test
     else:
-        found = read_held_out(data, shape=predictor.shape, **options)
+        found = read_held_out(data, shape=predictor.shape, samples=predictor.samples, **options)
         name, split = os.fspath(data), _in_order(found.split, found.classes, predictor.classes, os.fspath(data))
     if isinstance(split, ArraySplit):
         predictor.check(split.inputs)
     scores, target = _scored(predictor, split)
-    return Evaluated(name, len(target), metrics.summary(scores, target, predictor.taxonomy))
+    return Evaluated(name, len(target), conclude(predictor.model.objective, scores, target, predictor.taxonomy))
 
 
 def _same(data: str | os.PathLike[str], other: str) -> bool:

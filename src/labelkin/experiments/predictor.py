@@ -114,7 +114,10 @@ class Predictor(nn.Module):
 
 def load(run: str | os.PathLike[str]) -> Predictor:
     """The trained model of a run's folder, on the CPU."""
-    return Predictor(RunFolder(run_at(run)))
+    folder = RunFolder(run_at(run))
+    if folder.config.get("kind") == "translation":
+        raise InputError(f"{run}: a run that translates; use `labelkin translate` for it.")
+    return Predictor(folder)
 
 
 def run_spec(run: str | os.PathLike[str]) -> RunSpec:
@@ -128,7 +131,7 @@ def run_at(path: str | os.PathLike[str]) -> Path:
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder.")
     if not (folder / "config.json").exists():
-        inside = sorted(str(file.parent) for file in folder.glob("*/*/config.json"))
+        inside = sorted(str(file.parent) for file in folder.glob("*/config.json"))
         hint = f" The runs below it: {listed(inside)}." if inside else ""
         raise InputError(f"{folder}: not the folder of a run; it has no config.json.{hint}")
     return folder

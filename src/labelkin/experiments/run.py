@@ -3,6 +3,7 @@
 import os
 import platform
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -15,13 +16,17 @@ from labelkin._checks import InputError
 from labelkin._extras import MissingExtra
 from labelkin._version import __version__
 from labelkin.data import Dataset
+from labelkin.data.corpora import is_corpus
 from labelkin.data.unlabelled import samples_of
 from labelkin.experiments.assemble import saved_context
+from labelkin.experiments.identity import run_id
+from labelkin.experiments.lock import locked
 from labelkin.experiments.spec import RunSpec
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.training import Classify, Place, RunFolder, Settings, Trained, Trainer
-from labelkin.training.assemble import build_model, context_for, taxonomy_for
+from labelkin.training.assemble import build_model, context_for, resolved, taxonomy_for
 from labelkin.training.fabric import make_fabric
+from labelkin.training.loop import check_accumulation
 from labelkin.training.progress import Progress, Silent
 
 
@@ -48,7 +53,8 @@ class Bench:
         if not spec.options:
             return
         try:
-            OBJECTIVES[spec.objective].build(replace(self.context, features=1), **spec.options)
+            options = resolved(spec.options, self.context.classes)
+            OBJECTIVES[spec.objective].build(replace(self.context, features=1), **options)
         except (TypeError, AttributeError) as error:  # a word where a number or an array belongs
             given = ", ".join(f"{name}={value!r}" for name, value in spec.options.items())
             raise InputError(f"the objective {spec.objective!r} cannot take {given} ({error}).") from error
@@ -65,47 +71,69 @@ def train(
 ) -> Trained:
     """Train what the spec says. With a `path` the run is kept there, and `resume` goes on where it stands."""
     if path is not None and (Path(path) / "config.json").exists():
-        if not resume and not int(os.environ.get("LOCAL_RANK", "0")):  # other processes find what the first one wrote
+        if not resume and not _other_process():  # other processes find what the first one wrote
             raise InputError(
                 f"{path}: holds a run already; go on with it by `labelkin train --resume {path}`, or choose another folder."
             )
         check_same(path, spec)
+    if is_corpus(spec.data):
+        from labelkin.experiments.translation import train_translation  # which imports this file
+
+        return train_translation(spec, path, resume=resume, progress=progress, log=log)
     bench = bench if bench is not None and bench.serves(spec) else Bench(spec)
-    bench.try_out(spec)
+    check(spec, bench)
     dataset, context = bench.dataset, bench.context
     backbone = spec.backbone or models.default(dataset.shape)
-    model = build_model(spec.objective, spec.options, backbone, dataset.shape, context, seed=spec.settings.seed)
+    options = resolved(spec.options, context.classes)
+    model = build_model(spec.objective, options, backbone, dataset.shape, context, seed=spec.settings.seed)
     task = Classify(dataset, context.tree())
     folder = None if path is None else RunFolder(os.fspath(path))
     trainer = Trainer(model, task, spec.settings, folder=folder, progress=progress, log=log)
-    _check_settings(spec.settings, task)
-    if folder is not None:
-        _begin(folder, spec, backbone, dataset, context)
-    trained = trainer.fit(resume=resume)
-    if torch.distributed.is_initialized():
-        torch.distributed.barrier()  # the first process has written what the others may read
+    with nullcontext() if folder is None or _other_process() else locked(folder.path):
+        if folder is not None:
+            _begin(folder, spec, backbone, dataset, context, options)
+        trained = trainer.fit(resume=resume)
+        if torch.distributed.is_initialized():
+            torch.distributed.barrier()  # the first process has written what the others may read
     return trained
+
+
+def _other_process() -> bool:
+    """Whether this is not the first of several processes that train one run."""
+    return int(os.environ.get("LOCAL_RANK", "0")) > 0
 
 
 def check_same(path: str | os.PathLike[str], spec: RunSpec) -> None:
     """Refuse to go on with a run of another configuration, or of an objective that has changed since."""
     config = RunFolder(os.fspath(path)).config
-    there = RunSpec.from_dict(config)
-    if there != spec:
-        raise InputError(
-            f"{path}: holds a run with {'; '.join(spec.differs_in(there)[:3])}; choose another folder, or remove it."
-        )
+    if config["id"] == run_id(spec):
+        return
     revision = OBJECTIVES[spec.objective].revision
-    if config["revision"] != revision:
+    if config["objective"] == spec.objective and config["revision"] != revision:
         raise InputError(
             f"{path}: trained with revision {config['revision']} of {spec.objective!r}, this labelkin has {revision} "
             "and gives other results; choose another folder, or remove it."
         )
+    apart = spec.differs_in(RunSpec.from_dict(config))[:3] or ["files of other content"]
+    raise InputError(f"{path}: holds a run with {'; '.join(apart)}; choose another folder, or remove it.")
 
 
-def _check_settings(settings: Settings, task: Classify) -> None:
-    """Refuse what data and machine do not allow before a folder is made."""
-    task.batches(settings, Place(torch.device("cpu")))
+def check(spec: RunSpec, bench: Bench) -> None:
+    """Refuse what data, objective and machine do not allow before a folder is made."""
+    if is_corpus(spec.data):
+        return  # which is checked as it is read
+    bench.try_out(spec)
+    if spec.backbone in models.BACKBONES or (spec.backbone is not None and ":" not in spec.backbone):
+        shape = bench.dataset.shape  # read before, or the data would be made on the meta device too
+        with torch.device("meta"):
+            models.build(spec.backbone, shape)
+    check_accumulation(OBJECTIVES[spec.objective], spec.settings)
+    Classify(bench.dataset, bench.context.tree()).batches(spec.settings, Place(torch.device("cpu")))
+    check_machine(spec.settings)
+
+
+def check_machine(settings: Settings) -> None:
+    """Refuse an accelerator, devices or a strategy that this machine does not have."""
     try:
         make_fabric(settings)
     except MissingExtra:
@@ -118,11 +146,19 @@ def _check_settings(settings: Settings, task: Classify) -> None:
         ) from error
 
 
-def _begin(folder: RunFolder, spec: RunSpec, backbone: str, dataset: Dataset, context: Context) -> None:
+def _begin(
+    folder: RunFolder,
+    spec: RunSpec,
+    backbone: str,
+    dataset: Dataset,
+    context: Context,
+    options: Mapping[str, Any],
+) -> None:
     """Write what the run is, unless it has begun before; of several processes the first one does it."""
-    if (folder.path / "config.json").exists() or int(os.environ.get("LOCAL_RANK", "0")):
+    if (folder.path / "config.json").exists() or _other_process():
         return
     config = {
+        "id": run_id(spec),
         **spec.as_dict(),
         "resolved_backbone": backbone,
         "revision": OBJECTIVES[spec.objective].revision,
@@ -131,7 +167,7 @@ def _begin(folder: RunFolder, spec: RunSpec, backbone: str, dataset: Dataset, co
     }
     setup = {
         "context": saved_context(context),
-        "options": dict(spec.options),
+        "options": dict(options),
         "shape": list(dataset.shape),
         "samples": samples_of(dataset, spec.data, **spec.data_options)._asdict(),
         "mean": dataset.normalise.mean,
@@ -144,15 +180,6 @@ def _origin(spec: RunSpec, context: Context) -> str:
     if spec.taxonomy is not None:
         return "given"
     return "built" if context.taxonomy is None else "own"
-
-
-def tree_in_words(config: Mapping[str, Any]) -> str:
-    """Where the tree of a run came from."""
-    if config["tree"] == "given":
-        return f"{config['taxonomy']!r}, as asked for"
-    if config["tree"] == "own":
-        return f"the one that {config['data']!r} comes with"
-    return "built from the training data, by average linkage of the class means, since none was given"
 
 
 def environment() -> dict[str, str]:

@@ -15,6 +15,7 @@ from labelkin.functional.collectives import global_mean
 from labelkin.functional.cross_entropy import is_soft
 from labelkin.objectives import inputs
 from labelkin.objectives.batch import Batch, Loss
+from labelkin.objectives.named import resolved
 from labelkin.relations.matrices import count_classes
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ class Objective(nn.Module):
         for name in options:
             if name not in known:
                 raise InputError(f"{cls.__name__} has no option {name!r}.{near(name, known)}")
-        return cls(**{**cls.defaults(context, options), **options})
+        given = resolved(options, context)
+        return cls(**{**cls.defaults(context, given), **given})
 
     @classmethod
     def option_names(cls) -> list[str]:

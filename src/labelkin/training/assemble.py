@@ -1,14 +1,17 @@
 """From plain values to what is trained: tree, context, model."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
-from labelkin import models
-from labelkin.data import ArraySplit, Dataset, FileSplit
+from labelkin import models, relations
+from labelkin._checks import InputError, check_choice
+from labelkin.data import ArraySplit, Dataset, FileSplit, class_vectors
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.structure import Taxonomy
 from labelkin.structure.named import load_tree
@@ -41,6 +44,32 @@ def context_for(dataset: Dataset, taxonomy: Taxonomy | None) -> Context:
         targets=train.targets,
         train_samples=len(dataset.train),
     )
+
+
+def resolved(options: Mapping[str, Any], classes: Sequence[str]) -> dict[str, Any]:
+    """Options with what words in them stand for: `vectors` by an encoder's name or a file, `relation` as `embedding:` and
+    such a word, or a file of K x K numbers. Names of relations that follow from the context stay as they are.
+    """
+    found = dict(options)
+    if isinstance(found.get("vectors"), str):
+        found["vectors"] = class_vectors(found["vectors"], classes)
+    if isinstance(relation := found.get("relation"), str):
+        kind, colon, source = relation.partition(":")
+        if kind == "embedding" and colon:
+            found["relation"] = relations.embedding(class_vectors(source, classes))
+        elif Path(relation).is_file():
+            found["relation"] = _read_matrix(Path(relation))
+    return found
+
+
+def _read_matrix(path: Path) -> torch.Tensor:
+    """K x K numbers of a .npy or .csv file."""
+    check_choice("relation", path.suffix.lower(), (".npy", ".csv"))
+    try:
+        values = np.load(path) if path.suffix.lower() == ".npy" else np.loadtxt(path, delimiter=",", ndmin=2)
+        return torch.as_tensor(values, dtype=torch.float64)
+    except (ValueError, TypeError, OSError) as error:
+        raise InputError(f"{path}: expected K x K numbers ({error}).") from error
 
 
 def build_model(

@@ -24,9 +24,8 @@ from typing import Any
 
 from labelkin._checks import InputError
 from labelkin._files import write_text
+from labelkin._version import RUN_LAYOUT
 from labelkin.training import packing
-
-VERSION = 1  # of the folder's layout
 
 
 class RunFolder:
@@ -39,7 +38,7 @@ class RunFolder:
         folder.path.mkdir(parents=True, exist_ok=True)
         folder._sweep()
         packing.save(folder.path / "setup.safetensors", setup)
-        folder._write("config.json", {"version": VERSION, **config})
+        folder._write("config.json", {"version": RUN_LAYOUT, **config})
         return folder
 
     @property
@@ -47,9 +46,9 @@ class RunFolder:
         found = self._read("config.json")
         if found is None:
             raise InputError(f"{self.path}: not the folder of a run; it has no config.json.")
-        if found.get("version") != VERSION:
+        if found.get("version") != RUN_LAYOUT:
             raise InputError(
-                f"{self.path}: written in layout {found.get('version')}, this labelkin reads {VERSION}; "
+                f"{self.path}: written in layout {found.get('version')}, this labelkin reads {RUN_LAYOUT}; "
                 "use the labelkin version that config.json names, or train anew."
             )
         return found
