@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check mutants clean
+.PHONY: demo test check docs mutants clean
 
 demo: $(VENV)/ready
 	$(BIN)/labelkin demo
@@ -16,6 +16,10 @@ check: $(VENV)/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest tests/test_layers.py
+
+# Writes docs/reproduction.md and docs/choosing.md from results/*.json.
+docs: $(VENV)/ready
+	$(BIN)/python -m labelkin.experiments.documents
 
 # Breaks the code in every way listed in tests/mutants.py and sees that the tests go red.
 mutants: $(VENV)/ready

@@ -50,7 +50,8 @@ def export_runs(
 
 
 def _plain(record: Record) -> dict[str, Any]:
-    final = {name: None if isnan(value) else value for name, value in (record.final or {}).items()}
+    measured = {**(record.final or {}), **_measures(record.path)}
+    final = {name: None if isnan(value) else value for name, value in measured.items()}
     return {
         "id": record.id,
         "label": record.label,
@@ -68,6 +69,13 @@ def _plain(record: Record) -> dict[str, Any]:
         "seconds": record.seconds,
         "curve": [round(row["test_accuracy"], 6) for row in record.history() if "test_accuracy" in row],
     }
+
+
+def _measures(path: Path) -> dict[str, float]:
+    """What `labelkin reproduce` measured besides, kept beside the run's own figures."""
+    file = path / "measures.json"
+    found: dict[str, float] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return found
 
 
 def _as_csv(runs: Sequence[dict[str, Any]]) -> str:

@@ -1,0 +1,26 @@
+"""docs/reproduction.md and docs/choosing.md, written from results/*.json: no number in them is typed by hand.
+
+`python -m labelkin.experiments.documents` writes both; a test holds that what is committed is what it writes.
+"""
+
+import os
+from pathlib import Path
+
+from labelkin._files import write_text
+from labelkin.experiments.documents.choosing import choosing
+from labelkin.experiments.documents.reproduction import reproduction
+from labelkin.experiments.documents.results import read_results
+
+
+def documents(results: str | os.PathLike[str]) -> dict[str, str]:
+    """The text of each document, by file name."""
+    found = read_results(results)
+    return {"reproduction.md": reproduction(found), "choosing.md": choosing(found)}
+
+
+def write_documents(results: str | os.PathLike[str], docs: str | os.PathLike[str]) -> list[Path]:
+    written = []
+    for name, text in documents(results).items():
+        write_text(Path(docs) / name, text)
+        written.append(Path(docs) / name)
+    return written

@@ -1,0 +1,78 @@
+"""Results setting by setting: data, network and training under which objectives were compared with one-hot."""
+
+from collections.abc import Iterable, Sequence
+from math import isnan
+from typing import NamedTuple
+
+from labelkin.experiments.comparison import REFERENCE, Comparison, Row, by_setting, summarise
+from labelkin.experiments.documents.results import Results
+
+SHOWN_BETTER, SHOWN_WORSE, UNCLEAR, ONE_SEED = "better", "worse", "no difference shown", "one seed"
+
+
+class Setting(NamedTuple):
+    """A comparison with one-hot in it."""
+
+    name: str  # "cifar100, resnet-18, 15 epochs"
+    file: str
+    compared: Comparison
+
+    @property
+    def reference(self) -> Row:
+        return next(row for row in self.compared.rows if row.label == REFERENCE)
+
+    @property
+    def noise(self) -> float:
+        """The share of training labels exchanged."""
+        return float(self.compared.records[REFERENCE][0].config["data_options"].get("label_noise", 0.0))
+
+    @property
+    def rivals(self) -> list[Row]:
+        return [row for row in self.compared.rows if row.label != REFERENCE]
+
+
+def settings_of(found: Iterable[Results]) -> list[Setting]:
+    """Every setting in which one-hot was trained beside another objective."""
+    settings = []
+    for results in found:
+        for name, runs in by_setting(results.runs).values():
+            compared = summarise(runs, reference=REFERENCE)
+            if compared.reference is not None and len(compared.rows) > 1:
+                settings.append(Setting(_named(name, compared), results.name, compared))
+    return settings
+
+
+def _named(name: str, compared: Comparison) -> str:
+    config = next(iter(compared.records.values()))[0].config
+    noise, tree = config["data_options"].get("label_noise"), config["taxonomy"]
+    return name + (f", label noise {noise:g}" if noise else "") + (f", tree {tree}" if tree else "")
+
+
+def outcome(row: Row) -> str:
+    """What the seeds say of a row's accuracy against one-hot's."""
+    if isnan(row.difference_low):
+        return ONE_SEED
+    if row.difference_low > 0:
+        return SHOWN_BETTER
+    return SHOWN_WORSE if row.difference_high < 0 else UNCLEAR
+
+
+def points(row: Row) -> str:
+    """`"+0.42 [+0.10, +0.74]"` points of accuracy; without an interval for one seed."""
+    mean = f"{_signed(100 * row.difference)}"
+    if isnan(row.difference_low):
+        return mean
+    return f"{mean} [{_signed(100 * row.difference_low)}, {_signed(100 * row.difference_high)}]"
+
+
+def _signed(value: float) -> str:
+    return f"{round(value, 2) + 0.0:+.2f}"
+
+
+def by_objective(settings: Sequence[Setting]) -> dict[str, list[tuple[Setting, Row]]]:
+    """Rows of each objective over settings, options and all."""
+    found: dict[str, list[tuple[Setting, Row]]] = {}
+    for setting in settings:
+        for row in setting.rivals:
+            found.setdefault(row.objective, []).append((setting, row))
+    return found
