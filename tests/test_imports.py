@@ -12,7 +12,7 @@ PUBLIC = [
     "AdaptiveLabels", "CompressedLabelEmbedding", "ConditionalSoftmax", "ConfidencePenalty", "Context", "ConvexHierarchical",
     "Hierarchical", "HierarchicalCrossEntropy", "InputError", "KinClassifier", "LabelEmbedding", "LabelSmoothing",
     "MixedCrossEntropy", "Model", "OBJECTIVES", "Objective", "OneHot", "PretrainedLabelEmbedding", "Retrospection",
-    "SemanticSmoothing", "StaticLabels", "Taxonomy", "__version__", "analysis", "audit", "compare", "data", "decide",
+    "SemanticSmoothing", "StaticLabels", "Taxonomy", "__version__", "analysis", "audit", "bench", "compare", "data", "decide",
     "experiments", "functional",
     "load",
     "metrics", "models", "objectives", "relations", "structure", "training",

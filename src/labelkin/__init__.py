@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from labelkin import (
         analysis,
         audit,
+        bench,
         data,
         decide,
         experiments,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 _ROOMS = (
     "analysis",
     "audit",
+    "bench",
     "data",
     "decide",
     "experiments",
@@ -89,6 +91,7 @@ __all__ = [
     "__version__",
     "analysis",
     "audit",
+    "bench",
     "compare",
     "data",
     "decide",

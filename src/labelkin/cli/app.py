@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from labelkin._version import __version__
-from labelkin.cli import audit, compare, data, diagnose, objectives, reproduce, run, runs, taxonomy, train, translate
+from labelkin.cli import audit, bench, compare, data, diagnose, objectives, reproduce, run, runs, taxonomy, train, translate
 from labelkin.cli.mistakes import PlainSpoken
 
 app = typer.Typer(cls=PlainSpoken, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -39,5 +39,6 @@ app.command()(translate.inspect)
 app.command("objectives")(objectives.objectives)
 app.command()(reproduce.reproduce)
 app.add_typer(runs.app, name="runs")
+app.add_typer(bench.app, name="bench")
 app.add_typer(taxonomy.app, name="taxonomy")
 app.add_typer(data.app, name="data")

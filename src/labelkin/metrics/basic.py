@@ -40,8 +40,8 @@ def top_k_accuracy(scores: Tensor, target: Tensor, *, k: int) -> Metric:
     check_count("k", k)
     classes = _checked(scores[..., 0], target, scores.shape[-1])
     true = scores.gather(-1, classes.long().unsqueeze(-1))
-    before = (~(scores < true)).sum(-1) - 1
-    return mean_of("top_k_accuracy", before < k)
+    after = (scores < true).float().sum(-1)  # several times as fast as the sum of booleans
+    return mean_of("top_k_accuracy", after >= scores.shape[-1] - k)
 
 
 def mistake_severity(predicted: Tensor, target: Tensor, taxonomy: Taxonomy) -> Metric:

@@ -9,6 +9,8 @@ from labelkin._checks import check_count
 from labelkin.metrics.basic import Metric, mean_of, warn_undefined
 from labelkin.metrics.inputs import check_probs
 
+ROWS = 256  # brought to double precision at a time, which no cache is too small for
+
 
 class Calibration(NamedTuple):
     """The error, and what a reliability diagram shows: one number a bin, NaN in bins without samples."""
@@ -43,14 +45,15 @@ def brier_score(probs: Tensor, target: Tensor) -> Metric:
     """
     check_probs(probs, target)
     true = probs.gather(1, target.long().unsqueeze(1)).squeeze(1).double()
-    squares = probs.double().square().sum(1)
+    squares = torch.cat([rows.double().square().sum(1) for rows in torch.split(probs, ROWS)])
     return mean_of("brier_score", squares - 2 * true + 1)
 
 
 def bin_sums(probs: Tensor, target: Tensor, bins: int) -> BinSums:
     check_count("bins", bins)
     check_probs(probs, target)
-    confidence, predicted = probs.double().max(-1)
+    largest, predicted = probs.max(-1)
+    confidence = largest.double()
     edges = torch.linspace(0, 1, bins + 1, dtype=torch.float64, device=probs.device)[1:-1]
     place = torch.bucketize(confidence, edges)
     hits = (predicted == target).double()

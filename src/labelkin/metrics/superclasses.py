@@ -8,7 +8,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from labelkin._checks import InputError
-from labelkin._extras import require
+from labelkin.metrics import kmeans
 from labelkin.metrics.basic import Metric, mean_of
 from labelkin.metrics.inputs import check_probs, check_rows, check_scores, group_of_class
 
@@ -44,17 +44,13 @@ def superclass_accuracy_by_kmeans(
         )
     if not len(outputs):
         return mean_of("superclass_accuracy_by_kmeans", torch.zeros(0))
-    clusters = _clusters(train_outputs, outputs, count, seed)
+    for argument, given in (("train_outputs", train_outputs), ("outputs", outputs)):
+        if not given.isfinite().all():
+            raise InputError(f"{argument}: expected finite numbers, got {int(given.isinf().sum())} infinite ones.")
+    found = kmeans.fit(train_outputs.detach(), count, starts=10, seed=seed)
+    clusters = found.place(outputs.detach().to(train_outputs.device)).cpu().numpy()
     true = group.cpu().numpy()[target.cpu().numpy()]
     met = np.zeros((count, count), dtype=np.int64)
     np.add.at(met, (clusters, true), 1)
     _, stands_for = linear_sum_assignment(met, maximize=True)
     return mean_of("superclass_accuracy_by_kmeans", torch.from_numpy(stands_for[clusters] == true))
-
-
-def _clusters(
-    train_outputs: Tensor, outputs: Tensor, count: int, seed: int
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    cluster = require("sklearn.cluster", extra="sklearn", use="superclass_accuracy_by_kmeans")
-    fitted = cluster.KMeans(count, n_init=10, random_state=seed).fit(train_outputs.detach().double().cpu().numpy())
-    return np.asarray(fitted.predict(outputs.detach().double().cpu().numpy()), dtype=np.int64)

@@ -1,0 +1,19 @@
+"""Benchmarks: ours beside the literal forms and other packages, as ratios inside one run."""
+
+from labelkin.bench.metrics import time_metrics
+from labelkin.bench.naa import time_naa
+from labelkin.bench.result import Benchmark, Row, Slow
+from labelkin.bench.timing import Machine, Timing
+from labelkin.bench.tree_losses import TreeLosses, time_tree_losses
+
+__all__ = [
+    "Benchmark",
+    "Machine",
+    "Row",
+    "Slow",
+    "Timing",
+    "TreeLosses",
+    "time_metrics",
+    "time_naa",
+    "time_tree_losses",
+]
