@@ -5,7 +5,20 @@ from typing import Annotated
 import typer
 
 from labelkin._version import __version__
-from labelkin.cli import audit, bench, compare, data, diagnose, objectives, reproduce, run, runs, taxonomy, train, translate
+from labelkin.cli import (
+    audit,
+    bench,
+    compare,
+    data,
+    diagnose,
+    objectives,
+    reproduce,
+    run,
+    runs,
+    taxonomy,
+    train,
+    translate,
+)
 from labelkin.cli.mistakes import PlainSpoken
 
 app = typer.Typer(cls=PlainSpoken, no_args_is_help=True, pretty_exceptions_enable=False)

@@ -1,6 +1,6 @@
-"""docs/reproduction.md and docs/choosing.md, written from results/*.json: no number in them is typed by hand.
+"""docs/results.md, docs/reproduction.md and docs/choosing.md, written from results/*.json: no number in them is typed by hand.
 
-`python -m labelkin.experiments.documents` writes both; a test holds that what is committed is what it writes.
+`python -m labelkin.experiments.documents` writes them; a test holds that what is committed is what it writes.
 """
 
 import os
@@ -10,12 +10,13 @@ from labelkin._files import write_text
 from labelkin.experiments.documents.choosing import choosing
 from labelkin.experiments.documents.reproduction import reproduction
 from labelkin.experiments.documents.results import read_results
+from labelkin.experiments.documents.tables import tables
 
 
 def documents(results: str | os.PathLike[str]) -> dict[str, str]:
     """The text of each document, by file name."""
     found = read_results(results)
-    return {"reproduction.md": reproduction(found), "choosing.md": choosing(found)}
+    return {"results.md": tables(found), "reproduction.md": reproduction(found), "choosing.md": choosing(found)}
 
 
 def write_documents(results: str | os.PathLike[str], docs: str | os.PathLike[str]) -> list[Path]:
