@@ -41,10 +41,12 @@ class Audit(NamedTuple):
     structure: findings.Structure | None
     left_out: tuple[str, ...]
     notes: tuple[str, ...]
+    given: Predictions  # what was audited
+    tree: Taxonomy | None  # over its classes
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values; NaN where a number is undefined, and the learned tree as Newick text."""
-        return {name: findings.plain(part) for name, part in self._asdict().items()}
+        """What was found, as plain values; NaN where a number is undefined, and the learned tree as Newick text."""
+        return {name: findings.plain(part) for name, part in self._asdict().items() if name not in ("given", "tree")}
 
     def __str__(self) -> str:
         return text.as_text(self)
@@ -112,6 +114,8 @@ def _audited(
         structure=structure(given, halves, tree) if tells else None,
         left_out=tuple(_left_out(given, halves, tree, tells)),
         notes=tuple(note for note in (*given.notes, given.doubt, scaling and scaling.note) if note),
+        given=given,
+        tree=tree,
     )
 
 

@@ -12,6 +12,7 @@ from labelkin.cli import (
     data,
     diagnose,
     objectives,
+    report,
     reproduce,
     run,
     runs,
@@ -50,6 +51,7 @@ app.command()(diagnose.diagnose)
 app.command()(translate.translate)
 app.command()(translate.inspect)
 app.command("objectives")(objectives.objectives)
+app.command()(report.report)
 app.command()(reproduce.reproduce)
 app.add_typer(runs.app, name="runs")
 app.add_typer(bench.app, name="bench")

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from typer import Argument, Option
 
-from labelkin.cli.show import say, say_json
+from labelkin.cli.show import aside, say, say_json
 from labelkin.cli.values import words
 
 
@@ -41,6 +41,7 @@ def audit(
     ] = None,
     top: Annotated[int, Option(help="Confusions listed.")] = 10,
     seed: Annotated[int, Option(help="Of the two halves, one to choose on and one to measure on.")] = 0,
+    html: Annotated[Path | None, Option(help="Write a page to look at, too.", metavar="FILE")] = None,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say what any model's predictions are worth: mistakes, calibration, decisions, and the structure they suggest."""
@@ -64,3 +65,7 @@ def audit(
         say_json(found.as_dict())
     else:
         say(as_text(found))
+    if html is not None:
+        from labelkin.report.audited import write_audit_page
+
+        aside(f"The page is in {write_audit_page(found, html)}")

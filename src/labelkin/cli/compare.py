@@ -35,6 +35,7 @@ def compare(
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
     markdown: Annotated[bool, Option("--markdown", help="Print a Markdown table.")] = False,
     csv: Annotated[bool, Option("--csv", help="Print CSV.")] = False,
+    html: Annotated[Path | None, Option(help="Write the report's page, too.", metavar="FILE")] = None,
     *,
     machine: EngineOptions,
     method: MethodOptions,
@@ -68,6 +69,18 @@ def compare(
     with going_on(this_command), results_last():
         compared = compare_plan(plan, out, progress=progress, say=aside, **machine.chosen())
     say_comparisons(compared, form)
+    if html is not None:
+        write_pages(compared, html)
+
+
+def write_pages(compared: "list[Comparison]", path: Path) -> None:
+    """A page for each comparison."""
+    from labelkin.report import targets, write_report
+
+    for comparison, target in zip(compared, targets(path, len(compared)), strict=True):
+        with results_last():
+            write_report(comparison, target, say=aside)
+        aside(f"The report is in {target}")
 
 
 def say_comparisons(compared: "list[Comparison]", form: str) -> None:
@@ -92,7 +105,7 @@ def _list_runs(plan: "Plan", store: Path) -> None:
 
 def _check_alone(context: typer.Context) -> None:
     """A plan says everything that changes results; the command line adds where and how they are made."""
-    allowed = ("data", "out", "dry_run", "json", "markdown", "csv", "jobs", "engine", "address", "budget")
+    allowed = ("data", "out", "dry_run", "json", "markdown", "csv", "html", "jobs", "engine", "address", "budget")
     for name in context.params:
         source: Any = context.get_parameter_source(name)
         if name not in allowed and source is not None and source.name == "COMMANDLINE":
@@ -106,9 +119,10 @@ def demo(
     fresh: Annotated[bool, Option("--fresh", help="Remove the demo's runs first.")] = False,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Train every objective on handwritten digits: under a minute on two cores, nothing to download."""
+    """Train every objective on handwritten digits and write the report: two cores, a minute, nothing to download."""
     from labelkin.experiments.demo import demo as run_demo
 
     with going_on(lambda: f"labelkin demo --out {out}"), results_last():
         comparison = run_demo(out, fresh=fresh, progress=progress)
     say_comparisons([comparison], form_of(json=json))
+    write_pages([comparison], out / "report.html")

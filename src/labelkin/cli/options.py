@@ -192,6 +192,7 @@ class TrainingOptions:
     report: Annotated[
         str,
         Option(
+            "--reported-epoch",
             help="The epoch that counts. auto: the best on validation data, else the last.",
             metavar="auto|last|best-test",
             rich_help_panel="Training",

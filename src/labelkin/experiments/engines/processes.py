@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 from labelkin.experiments.engines.attempt import Event, Job
 from labelkin.experiments.engines.retries import Retries
@@ -25,21 +26,21 @@ class Worker:
     def give(self, job: Job) -> None:
         assert self.process.stdin is not None
         self.job = job
-        try:
+        with suppress(BrokenPipeError):  # it died in between, which its end of output says as well
             self.process.stdin.write(json.dumps(job.as_dict()) + "\n")
             self.process.stdin.flush()
-        except BrokenPipeError:
-            pass  # it died in between, which its end of output says as well
 
     def _listen(self) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.inbox.put((self, line))
+        with self.process.stdout as said:
+            for line in said:
+                self.inbox.put((self, line))
         self.inbox.put((self, None))
 
     def end(self) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.close()
+        with suppress(BrokenPipeError):  # where it died with a job on its way
+            self.process.stdin.close()
         self.process.wait()
 
 
@@ -64,6 +65,7 @@ def run_in_processes(jobs: Iterator[Job], *, count: int) -> Iterator[Event]:
                 stopping = stopping or stop.asked or event.kind == "stopped"
                 if line is None:
                     workers.remove(worker)
+                    worker.end()
                 if stopping:  # what is in hand is saved first
                     if event.kind == "finished":
                         yield event
