@@ -22,12 +22,13 @@ class Mutant(NamedTuple):
     file: str  # under src/labelkin
     before: str
     after: str
-    tests: str  # files under tests
+    tests: str  # files under tests, and perhaps -k with the words of one test
 
 
 FLAT, TREE, MIX = "test_cross_entropy.py", "test_trees_functional.py", "test_mixing.py"
 EMBED, ADAPT, BASE = "test_label_embedding.py", "test_adaptive.py", "test_baselines.py"
 CONTRACT = "test_contract.py"
+ENDS, COMPARES, PLANS = "test_conclusion.py", "test_comparison.py", "test_plans.py"
 SAMPLES, BEHAVES = "test_contract_samples.py", "test_adaptive_behaviour.py"
 LEARNS, RECORDS, EMBEDS = (
     "test_mixed_learning.py",
@@ -240,8 +241,15 @@ MUTANTS = [
     Mutant(
         "adaptive: absent classes forgotten",
         "objectives/adaptive.py",
-        "updated = self._blend(kept, sums.means(), due & sums.present)",
-        "updated = self._blend(kept, sums.means(), due | sums.present)",
+        "updated = self._blend(kept, sums.means(), sums.weight, due & sums.present)",
+        "updated = self._blend(kept, sums.means(), sums.weight, due | sums.present)",
+        BEHAVES,
+    ),
+    Mutant(
+        "adaptive: memory forgotten",
+        "objectives/adaptive.py",
+        "counts / (counts + self.memory)",
+        "counts / (1 + self.memory)",
         BEHAVES,
     ),
     Mutant(
@@ -300,6 +308,76 @@ MUTANTS = [
         "total = weight.sum().detach()",
         "test_ddp.py",
     ),
+    Mutant(
+        "training: moments keep the file's layout",
+        "training/optimizer.py",
+        "value.stride() != parameter.stride()",
+        "value.stride() == parameter.stride()",
+        ENDS,
+    ),
+    Mutant(
+        "training: batch statistics kept",
+        "training/modes.py",
+        "norm.momentum = 0.0",
+        "norm.momentum = 0.1",
+        ENDS,
+    ),
+    Mutant(
+        "conclusion: CRM names the farthest",
+        "training/conclusion.py",
+        "nearness = -decide.expected_costs(probs, taxonomy)",
+        "nearness = decide.expected_costs(probs, taxonomy)",
+        ENDS,
+    ),
+    Mutant(
+        "comparison: seeds not paired",
+        "experiments/comparison.py",
+        "theirs[run.seed] for run in runs if run.seed in theirs",
+        "max(theirs.values()) for run in runs if run.seed in theirs",
+        COMPARES,
+    ),
+    Mutant(
+        "comparison: intervals of the bootstrap alone",
+        "experiments/statistics.py",
+        "min(low, centre - reach), max(high, centre + reach)",
+        "low, high",
+        COMPARES,
+    ),
+    Mutant(
+        "plan: the test set chooses",
+        "experiments/plan/grids.py",
+        'found.append(row["val_accuracy"])',
+        'found.append(record.final["accuracy"])',
+        PLANS,
+    ),
+    Mutant(
+        "plan: the content of files is not looked at",
+        "experiments/identity.py",
+        "    if not path.is_file():\n",
+        "    if path is not None:\n",
+        PLANS,
+    ),
+    Mutant(
+        "plan: the revision is not part of a run's id",
+        "experiments/identity.py",
+        'told["revision"] = OBJECTIVES[spec.objective].revision',
+        'told["revision"] = 1',
+        PLANS,
+    ),
+    Mutant(
+        "store: old layouts are read as new ones",
+        "experiments/store.py",
+        'config.get("version") != RUN_LAYOUT',
+        "False",
+        "test_store.py",
+    ),
+    Mutant(
+        "engines: a dead worker's run is not gone on with",
+        "experiments/engines/retries.py",
+        "<= MOST:",
+        "<= 0:",
+        "test_engines.py -k dies",
+    ),
 ]
 
 
@@ -313,7 +391,8 @@ def outcome(mutant: Mutant) -> str:
         if text.count(mutant.before) != 1:
             return f"stale: {mutant.before!r} is {text.count(mutant.before)} times in {mutant.file}"
         file.write_text(text.replace(mutant.before, mutant.after), encoding="utf-8")
-        tests = [str(ROOT / "tests" / name) for name in mutant.tests.split()]
+        names, _, chosen = mutant.tests.partition(" -k ")
+        tests = [str(ROOT / "tests" / name) for name in names.split()] + (["-k", chosen] if chosen else [])
         environment = {**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"}
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
         ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)

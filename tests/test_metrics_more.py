@@ -318,7 +318,9 @@ def test_a_nan_score_is_never_a_hit():
     assert metrics.top_k_accuracy(scores, torch.tensor([0, 0]), k=1).values.tolist() == [False, False]
 
 
-@pytest.mark.parametrize(("vectors", "expected"), [([0.0, 1.0, 3.0], 1.0), ([0.0, 3.0, 1.0], -1.0), ([0.0, 1.0, 1.5], 1 / 3)])
+@pytest.mark.parametrize(
+    ("vectors", "expected"), [([0.0, 1.0, 3.0], 1.0), ([0.0, 3.0, 1.0], -1.0), ([0.0, 1.0, 1.5], 1 / 3)]
+)
 def test_structure_correlation_of_three_classes_is_a_sign_a_class(vectors: list[float], expected: float):
     """Each class has two distances, which are in the reference's order or not: counted by hand."""
     reference = torch.tensor([[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [3.0, 2.0, 0.0]])

@@ -1,17 +1,20 @@
 """Data sets by name or path, their splits, and batches of them on the device.
 
-`load("digits")`, `load("cifar100", validation_fraction=0.1)`, `load("photos/")`, `load("table.csv", label="species")`;
+`load("digits")`, `load("cifar100", validation_fraction=0.1)`, `load("photos/")`, `load("table.csv", label="species")`,
+`load("reviews.csv", text="body", label="stars")`;
 then `Batches(data.train, batch_size=128, shuffle=True, normalise=data.normalise)`.
 """
 
 from labelkin.data.augment import AUGMENTATIONS, Augmentation, Chain, Flip, Normalise, PadCrop, Rotation, Shift, augment
 from labelkin.data.batches import Batches, Minibatch
 from labelkin.data.dataset import ArraySplit, Dataset, FileSplit, Split
+from labelkin.data.encoders.class_vectors import class_vectors
 from labelkin.data.images import UnreadableImage
 from labelkin.data.loading import load
 from labelkin.data.locate import cache_folder, data_folders, fetch, find
 from labelkin.data.sources import DATASETS, Source
 from labelkin.data.splits import label_noise, stratified, subset
+from labelkin.data.text_split import TextSplit
 
 __all__ = [
     "AUGMENTATIONS",
@@ -30,9 +33,11 @@ __all__ = [
     "Shift",
     "Source",
     "Split",
+    "TextSplit",
     "UnreadableImage",
     "augment",
     "cache_folder",
+    "class_vectors",
     "data_folders",
     "fetch",
     "find",

@@ -13,6 +13,7 @@ from labelkin.data.paths import reader_at
 from labelkin.data.read import Read
 from labelkin.data.shaping import divided, in_memory, restricted, with_fewer, with_noise
 from labelkin.data.sources import DATASETS
+from labelkin.data.text_split import TextSplit, encoded
 from labelkin.structure import catalogue
 
 
@@ -34,6 +35,9 @@ def load(
     image_size: int | None = None,
     on_error: OnError | None = None,
     stream: bool | None = None,
+    text: str | None = None,
+    encoder: str | None = None,
+    remove: Sequence[str] | None = None,
 ) -> Dataset:
     """A set of `DATASETS` by name, or your own by path (`./digits` where a name would be meant).
 
@@ -46,6 +50,11 @@ def load(
     brought to `image_size` squared (default: the size they share, else 64); one that cannot be read stops the reading
     or, with `on_error="skip"`, is warned of and left out. `stream` reads images when their batch comes (default: where
     they would take more than 1 GiB).
+
+    A table with `text`, the column of texts, or `encoder` is one of texts, as are imdb, yelp-polarity and 20-newsgroups:
+    the samples become vectors by `encoder` (`hashed-tfidf`, `minilm`, `hf:NAME`, `st:NAME` or a folder), which learns
+    from the training split alone. `remove` says what 20-newsgroups leaves out: headers, footers, quotes (all of them by
+    default), or none.
     """
     check_count("seed", seed, least=0)
     for argument, share in (
@@ -62,6 +71,7 @@ def load(
         check_count("image_size", image_size)
     given: dict[str, Any] = {"label": label, "image": image, "features": features, "labels": labels}
     given |= {"image_size": image_size, "on_error": on_error, "stream": stream}
+    given |= {"text": text, "encoder": encoder, "remove": remove}
     options = {key: value for key, value in given.items() if value is not None}
     title, found = read_set(name, data_dir=data_dir, download=download, options=options)
     if classes is not None:
@@ -69,7 +79,7 @@ def load(
     found = divided(title, found, seed=seed, test_fraction=test_fraction, validation_fraction=validation_fraction)
     found = with_fewer(found, subset, seed=seed) if subset is not None else found
     found = with_noise(found, label_noise, seed=seed) if label_noise else found
-    found = in_memory(found, stream=stream)
+    found = encoded(title, found, encoder) if isinstance(found.train, TextSplit) else in_memory(found, stream=stream)
     assert found.test is not None
     return Dataset(
         name=title,
@@ -90,7 +100,7 @@ def read_set(
     options: dict[str, Any],
 ) -> tuple[str, Read]:
     """What the files hold, and what the set is called."""
-    reading = {key: value for key, value in options.items() if key != "stream"}
+    reading = {key: value for key, value in options.items() if key not in ("stream", "encoder")}
     source = DATASETS.get(name) if isinstance(name, str) else None
     if source is not None:
         _check_options(str(name), options, source.options)
@@ -101,7 +111,7 @@ def read_set(
         raise InputError(
             f"there is no data set or path {name!r}; known sets: {', '.join(DATASETS)}.{near(name, DATASETS)}"
         )
-    reader = reader_at(path)
+    reader = reader_at(path, texts="text" in options or "encoder" in options)
     _check_options(str(name), options, reader.options)
     return path.resolve().name, _with_tree(reader.read(path, **reading), reader.tree)
 

@@ -13,9 +13,11 @@ from labelkin.data.photo_sets import is_awa2, is_food101, read_awa2, read_food10
 from labelkin.data.read import Read
 from labelkin.data.sources import IMAGE_OPTIONS
 from labelkin.data.tables import read_tables
+from labelkin.data.text_tables import read_text_tables
 
 TABLES = (".csv", ".jsonl", ".parquet")
 TABLE_OPTIONS = ("label", "image", "features", *IMAGE_OPTIONS)
+TEXT_OPTIONS = ("text", "label", "encoder")
 
 
 class Reader(NamedTuple):
@@ -31,33 +33,38 @@ FOLDERS: tuple[tuple[Callable[[Path], bool], Reader], ...] = (
 )
 
 
-def reader_at(path: Path) -> Reader:
-    """The reader for a file, by its suffix, or for a folder, by what is in it."""
+def reader_at(path: Path, *, texts: bool = False) -> Reader:
+    """The reader for a file, by its suffix, or for a folder, by what is in it; `texts` reads tables as such."""
     if not path.exists():
         siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         raise InputError(f"there is no file or folder {str(path)!r}.{near(path.name, siblings)}")
     if cifar_at(path) is not None:
         return Reader(read_cifar, tree=cifar_at(path))
     if path.is_dir():
-        return _for_folder(path)
+        return _for_folder(path, texts)
     suffix = path.suffix.lower()
     if suffix == ".npz":
         return Reader(read_npz)
     if suffix == ".npy":
         return Reader(read_npy, ("labels",))
     if suffix in TABLES:
-        return Reader(lambda file, **options: read_tables({"train": file}, **options), TABLE_OPTIONS)
+        return _for_tables({"train": path}, texts)
     raise InputError(f"{path}: expected a folder of images, or a file {listed(['.npz', '.npy', *TABLES])}.")
 
 
-def _for_folder(path: Path) -> Reader:
+def _for_folder(path: Path, texts: bool) -> Reader:
     for holds, reader in FOLDERS:
         if holds(path):
             return reader
     tables = part_tables(path)
     if "train" in tables:
-        return Reader(lambda _, **options: read_tables(tables, **options), TABLE_OPTIONS)
+        return _for_tables(tables, texts)
     return Reader(read_image_folder, IMAGE_OPTIONS)
+
+
+def _for_tables(tables: dict[str, Path], texts: bool) -> Reader:
+    read = read_text_tables if texts else read_tables
+    return Reader(lambda _, **options: read(tables, **options), TEXT_OPTIONS if texts else TABLE_OPTIONS)
 
 
 def part_tables(folder: Path) -> dict[str, Path]:

@@ -11,6 +11,14 @@ from labelkin.data.idx import FASHION, FILES, has_idx_files, read_idx_folder
 from labelkin.data.locate import Download, Place
 from labelkin.data.photo_sets import is_awa2, is_food101, read_awa2, read_food101
 from labelkin.data.read import Read
+from labelkin.data.text_sets import (
+    is_imdb,
+    is_newsgroups,
+    is_yelp_polarity,
+    read_imdb,
+    read_newsgroups,
+    read_yelp_polarity,
+)
 
 IMAGE_OPTIONS = ("image_size", "on_error", "stream")
 
@@ -91,6 +99,28 @@ AWA2 = Place(  # its authors publish no checksum, so it is never downloaded
     is_awa2,
     "the folder Animals_with_Attributes2 of AwA2-data.zip (https://cvml.ista.ac.at/AwA2)",
 )
+IMDB = Place(
+    ("aclImdb", "imdb"),
+    is_imdb,
+    "the folder aclImdb that aclImdb_v1.tar.gz unpacks to",
+    (
+        Download(
+            "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz",
+            "7c2ac02c03563afcf9b574c7e56c153a",
+            unpacks_to="aclImdb",
+        ),
+    ),
+)
+YELP_POLARITY = Place(  # its authors publish no checksum, so it is never downloaded
+    ("yelp_review_polarity_csv", "yelp-polarity"),
+    is_yelp_polarity,
+    "the folder yelp_review_polarity_csv with its train.csv and test.csv",
+)
+NEWSGROUPS = Place(  # likewise
+    ("20news", "20news-bydate", "20newsgroups", "20-newsgroups", ""),
+    is_newsgroups,
+    "the folders 20news-bydate-train and 20news-bydate-test of 20news-bydate.tar.gz (http://qwone.com/~jason/20Newsgroups)",
+)
 
 DATASETS: dict[str, Source] = {
     "digits": Source("1,797 handwritten digits, 8 x 8, from scikit-learn", INSIDE, _no_path(read_digits)),
@@ -106,4 +136,9 @@ DATASETS: dict[str, Source] = {
     "cifar100:coarse": Source("the same in their 20 superclasses", CIFAR100, partial(read_cifar, coarse=True)),
     "food101": Source("101,000 photographs of 101 dishes", FOOD101, read_food101, IMAGE_OPTIONS),
     "awa2": Source("37,322 photographs of 50 kinds of animals", AWA2, read_awa2, IMAGE_OPTIONS),
+    "imdb": Source("50,000 film reviews, negative and positive", IMDB, read_imdb, ("encoder",)),
+    "yelp-polarity": Source(
+        "598,000 reviews of businesses, negative and positive", YELP_POLARITY, read_yelp_polarity, ("encoder",)
+    ),
+    "20-newsgroups": Source("18,846 posts to 20 newsgroups", NEWSGROUPS, read_newsgroups, ("encoder", "remove")),
 }

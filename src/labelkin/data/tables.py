@@ -83,9 +83,9 @@ def _table(path: Path, roles: Roles) -> Table:
     numbers: list[npt.NDArray[np.float32]] = []
     for line, row in rows:
         lines.append(f"line {line}")
-        table.labels.append(_label(row[place[roles.label]], roles.label, path, line))
+        table.labels.append(row_label(row[place[roles.label]], roles.label, path, line))
         if divided:
-            table.parts.append(_part(row[place[SPLIT]], path, line))
+            table.parts.append(row_part(row[place[SPLIT]], path, line))
         if roles.image is not None:
             table.images.append(path.parent / str(row[place[roles.image]]))
         else:
@@ -139,14 +139,14 @@ def _divided(table: Table, path: Path) -> dict[str, Table]:
     return divided
 
 
-def _label(value: Any, column: str, path: Path, line: int) -> str:
+def row_label(value: Any, column: str, path: Path, line: int) -> str:
     text = "" if value is None else str(value).strip()
     if not text:
         raise InputError(f"{path}, line {line}: no label in column {column!r}.")
     return text
 
 
-def _part(value: Any, path: Path, line: int) -> str:
+def row_part(value: Any, path: Path, line: int) -> str:
     try:
         return PARTS[str(value).strip().lower()]
     except KeyError:
@@ -178,5 +178,5 @@ def _number(value: Any, column: str, path: Path, line: int) -> float:
         shown = repr(value) if len(repr(value)) <= 40 else f"{repr(value)[:40]}..."
         raise InputError(
             f"{path}, line {line}: expected a number in column {column!r}, got {shown}; name the numeric columns with "
-            "features=, or the column of image paths with image=."
+            "features=, the column of image paths with image=, or the column of texts with text=."
         ) from None

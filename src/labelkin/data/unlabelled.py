@@ -13,11 +13,16 @@ from torch import Tensor
 from labelkin._checks import InputError, listed, near
 from labelkin.data.arrays import INPUTS, as_inputs, check_finite, load_arrays
 from labelkin.data.dataset import ArraySplit, Dataset
+from labelkin.data.encoders import restored
 from labelkin.data.images import SUFFIXES, ImageForm, OnError, read_images
+from labelkin.data.input_files import files_at
 from labelkin.data.paths import TABLES, part_tables
 from labelkin.data.rows import read_rows
 from labelkin.data.sources import DATASETS
 from labelkin.data.tables import column_roles, row_numbers
+from labelkin.data.text_split import TextSplit
+from labelkin.data.text_tables import TEXT
+from labelkin.data.unlabelled_texts import read_unlabelled_texts, text_files
 
 ARRAYS = (".npy", ".npz")
 AT_ONCE = 1024  # images or rows
@@ -29,6 +34,8 @@ class Samples(NamedTuple):
     pixels: bool  # bytes, which count as x / 255
     columns: list[str] | None = None  # of a table of numbers, in order
     image: str | None = None  # the column of a table's image paths
+    text: str | None = None  # the column of a table's texts
+    encoder: dict[str, Any] | None = None  # what the texts are encoded by, as its state
 
 
 class Unlabelled(NamedTuple):
@@ -46,9 +53,13 @@ def samples_of(
     label: str | None = None,
     image: str | None = None,
     features: Sequence[str] | None = None,
+    text: str | None = None,
     **_: Any,
 ) -> Samples:
     """What the samples of a set loaded from `source` are; a table's header says which columns they came from."""
+    if isinstance(dataset.train, TextSplit):
+        assert dataset.train.encoder is not None
+        return Samples(pixels=False, text=text or TEXT, encoder=dataset.train.encoder.state())
     pixels = not isinstance(dataset.train, ArraySplit) or dataset.train.inputs.dtype == torch.uint8
     table = None if os.fspath(source) in DATASETS else _table_at(Path(source).expanduser())
     if table is None:
@@ -67,11 +78,15 @@ def read_unlabelled(
     """Image files, folders of them at any depth, `.npy` and `.npz` arrays, and tables, in the order given.
 
     Images come out as `shape` says, fitted as in training. Of a table, the columns that were trained on are taken by
-    name, wherever they stand; its other columns are left alone.
+    name, wherever they stand; its other columns are left alone. A model of texts takes `.txt` files, one text each,
+    folders of them, and tables.
     """
-    found = [file for path in paths for file in _files(Path(path).expanduser())]
+    files_of = _files if samples.encoder is None else text_files
+    found = [file for path in paths for file in files_of(Path(path).expanduser())]
     if not found:
         raise InputError("inputs: expected at least one file or folder.")
+    if samples.encoder is not None:
+        return _read_texts(found, samples.text or TEXT, samples.encoder)
     return _read(found, tuple(shape), samples, on_error)
 
 
@@ -85,6 +100,12 @@ def _read(found: Sequence[Path], shape: tuple[int, ...], samples: Samples, on_er
             yield from [_from_array(file, shape)] if kind == "array" else _from_table(file, shape, samples, on_error)
 
 
+def _read_texts(found: Sequence[Path], column: str, state: dict[str, Any]) -> Iterator[Unlabelled]:
+    encoder = restored(state)
+    for files, rows, texts in read_unlabelled_texts(found, column, at_once=AT_ONCE):
+        yield Unlabelled(files, rows, encoder.encode(texts))
+
+
 def _kind(file: Path) -> str | None:
     kinds = {"image": SUFFIXES, "array": ARRAYS, "table": TABLES}
     return next((kind for kind, suffixes in kinds.items() if file.suffix.lower() in suffixes), None)
@@ -92,18 +113,7 @@ def _kind(file: Path) -> str | None:
 
 def _files(path: Path) -> list[Path]:
     """The file itself, or all images below the folder."""
-    if path.is_dir():
-        inside = (p for p in sorted(path.rglob("*")) if p.suffix.lower() in SUFFIXES and p.is_file())
-        images = [p for p in inside if not any(part.startswith(".") for part in p.relative_to(path).parts)]
-        if not images:
-            raise InputError(f"{path}: the folder holds no image.")
-        return images
-    if not path.exists():
-        siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise InputError(f"there is no file or folder {str(path)!r}.{near(path.name, siblings)}")
-    if _kind(path) is None:
-        raise InputError(f"{path}: expected an image, a folder of images, or a file {listed([*ARRAYS, *TABLES])}.")
-    return [path]
+    return files_at(path, single=SUFFIXES, kind="image", others=(*ARRAYS, *TABLES))
 
 
 def _from_images(

@@ -10,7 +10,7 @@ from inspect import Parameter, signature
 from typing import Any
 
 from labelkin._checks import InputError, listed, near
-from labelkin.models import embedding, hierarchy, mcel, smoothing, tiny
+from labelkin.models import embedding, hierarchy, mcel, smoothing, text, tiny
 from labelkin.models.blocks import Backbone, Builder, checked_shape
 from labelkin.models.doors import hf_backbone, timm_backbone
 
@@ -20,6 +20,7 @@ __all__ = ["BACKBONES", "DOORS", "Backbone", "build", "default"]
 BACKBONES: dict[str, Builder] = {
     **tiny.NETS,
     **smoothing.NETS,  # 000
+    **text.NETS,  # 001
     **hierarchy.NETS,  # 002
     **embedding.NETS,  # 003
     **mcel.NETS,  # 004

@@ -11,7 +11,8 @@ from labelkin.functional import huber_to_vectors, label_distances
 from labelkin.objectives import inputs
 from labelkin.objectives.base import Objective
 from labelkin.objectives.batch import Batch, Loss
-from labelkin.relations.matrices import count_classes, read_numbers
+from labelkin.relations.matrices import count_classes
+from labelkin.relations.vectors import read_vectors
 
 if TYPE_CHECKING:
     from labelkin.objectives.context import Context
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 class StaticLabels(Objective):
     """The Huber loss (delta 1) between the output and its class's vector; the nearest vector is the prediction.
 
-    `vectors` (K, D) come from a text encoder in 001; any that set the classes apart will do. Outputs are D wide.
+    `vectors` (K, D) are a text encoder's of the class names in 001 (`labelkin.data.class_vectors`); any that set the
+    classes apart will do. Outputs are D wide.
     """
 
     has_probabilities: ClassVar[bool] = False
@@ -35,7 +37,7 @@ class StaticLabels(Objective):
         features: int | None = None,
         class_weight: Any = None,
     ) -> None:
-        given = read_numbers("vectors", vectors).to(torch.get_default_dtype())
+        given = read_vectors(vectors).to(torch.get_default_dtype())
         count = count_classes(classes)
         if given.dim() != 2 or len(given) != count or not given.shape[1]:
             raise InputError(f"vectors: expected shape ({count}, D), one row a class, got {tuple(given.shape)}.")

@@ -12,8 +12,18 @@ Rule = Literal["clip", "shift", "softmax"]
 RULES: tuple[Rule, ...] = ("clip", "shift", "softmax")
 
 
+def read_vectors(vectors: Any) -> Tensor:
+    """Numbers; a word is not looked up here, where no encoder is known."""
+    if isinstance(vectors, str):
+        raise InputError(
+            f"vectors: expected numbers (K, D), got {vectors!r}; labelkin.data.class_vectors({vectors!r}, classes) makes "
+            "them of class names or reads them from a file."
+        )
+    return read_numbers("vectors", vectors)
+
+
 def embedding(vectors: Any, *, rule: Rule = "clip", temperature: float = 0.1) -> Tensor:
-    """Kin by the cosine of given class vectors (K, D): a text encoder's, or labels that were learned.
+    """Kin by the cosine of given class vectors (K, D): a text encoder's (`labelkin.data.class_vectors`), or learned labels.
 
     A cosine may be negative, a relation may not; `rule` says what becomes of it before rows are divided by their sum:
 
@@ -26,7 +36,7 @@ def embedding(vectors: Any, *, rule: Rule = "clip", temperature: float = 0.1) ->
     """
     check_choice("rule", rule, RULES)
     check_number("temperature", temperature, low=0, open_low=True)
-    given = read_numbers("vectors", vectors).double()
+    given = read_vectors(vectors).double()
     if given.ndim != 2 or len(given) < 2:
         raise InputError(
             f"vectors: expected (K, D), one vector for each of two classes or more, got {tuple(given.shape)}."
