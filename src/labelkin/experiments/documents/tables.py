@@ -8,13 +8,14 @@ from labelkin.experiments.table import as_markdown, verdict
 
 HEAD = """# Results
 
-Written by `make docs` from `results/*.json`; no number here is typed by hand. ± is the standard deviation over seeds; "against
-one-hot" is in points of accuracy, run by run with the same seed, with the 95 % interval of the mean (bootstrap, never narrower than
-Student's). Severity is how far up the tree truth and prediction meet, over the mistakes alone, and AHD@5 how far the five best classes
-lie from the truth; lower is better, and both compare only on one tree. CRM columns are after deciding by least expected distance in the
-tree, which costs nothing at test time. "structure" is 001's correlation of label distances with the tree's (class means of the scores
-where an objective learns no vectors). "front": no other is both as accurate and as mild. Seconds are those of one run beside others,
-and no measure of speed.
+Written by `make docs` from `results/*.json`; no number here is typed by hand. ± is the standard deviation over seeds;
+"against one-hot" is in points of accuracy, run by run with the same seed, with the 95 % interval of the mean
+(bootstrap, never narrower than Student's). Severity is how far up the tree truth and prediction meet, over the
+mistakes alone, and AHD@5 how far the five best classes lie from the truth; lower is better, and both compare only on
+one tree. CRM columns are after deciding by least expected distance in the tree, which costs nothing at test time.
+"structure" is 001's correlation of label distances with the tree's (class means of the scores where an objective
+learns no vectors). "front": no other is both as accurate and as mild. Seconds are those of one run beside others, and
+no measure of speed.
 """
 
 
