@@ -38,7 +38,7 @@ def test_the_commands_exist(line: str):
     from labelkin.cli.app import app
 
     words = shlex.split(line, comments=True)[1:]
-    command = words[:2] if words[0] in ("taxonomy", "data") else words[:1]
+    command = words[:2] if words[0] in ("taxonomy", "data", "runs", "bench") else words[:1]
     shown = CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": "200"})
     assert shown.exit_code == 0, shown.output
     for option in (word for word in words if word.startswith("--")):
