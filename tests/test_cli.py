@@ -411,6 +411,8 @@ def test_a_run_of_another_version_or_damaged_is_refused(tmp_path):
     (run / "model.safetensors").write_bytes(weights[:-9])
     assert "model.safetensors: not a file that labelkin wrote, or damaged" in refused("evaluate", run)
     (run / "model.safetensors").unlink()
+    assert "keeps its results and no weights" in refused("evaluate", run)
+    (run / "final.json").unlink()
     assert f"labelkin train --resume {run}" in refused("evaluate", run)
 
 

@@ -204,6 +204,20 @@ def test_runs_that_would_not_end_in_time_are_not_begun(tmp_path: Path):
     assert said[1].startswith("[1/3] one-hot seed 0")
 
 
+def test_weights_are_kept_only_where_they_are_wanted(tmp_path: Path):
+    plan = Plan.from_dict({"objectives": ["one-hot"], "training": QUICK})
+    execute(plan, tmp_path, keep="results")
+    run = run_in(tmp_path, "one-hot")
+    assert not list(run.glob("model*")) + list(run.glob("state*"))
+    assert {"config.json", "final.json", "metrics.csv", "outputs.safetensors"} <= {file.name for file in run.iterdir()}
+    before = (run / "final.json").stat().st_mtime_ns
+    assert len(execute(plan, tmp_path, keep="results").finished) == 1
+    assert (run / "final.json").stat().st_mtime_ns == before
+    assert "keeps its results and no weights" in refused("predict", run, run / "metrics.csv", "-o", tmp_path / "p.csv")
+    with pytest.raises(InputError, match="keep: expected one of 'weights', 'results'"):
+        execute(plan, tmp_path, keep="none")
+
+
 def test_a_run_that_fails_takes_no_other_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def broken(self: object, *given: object) -> None:
         raise RuntimeError("out of memory\nand more")

@@ -31,6 +31,9 @@ def compare(
     ] = None,
     seeds: Annotated[str, Option(help="A run for each.", metavar="A,B,C")] = "0",
     out: Annotated[Path, Option(help="Folder of the runs; finished ones there are not repeated.")] = Path("runs"),
+    keep: Annotated[
+        str, Option(help="What stays of a run: with results, no weights.", metavar="weights|results")
+    ] = "weights",
     dry_run: Annotated[bool, Option("--dry-run", help="Say what would be trained, and stop.")] = False,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
     markdown: Annotated[bool, Option("--markdown", help="Print a Markdown table.")] = False,
@@ -67,7 +70,7 @@ def compare(
         _list_runs(plan, out)
         return
     with going_on(this_command), results_last():
-        compared = compare_plan(plan, out, progress=progress, say=aside, **machine.chosen())
+        compared = compare_plan(plan, out, keep=keep, progress=progress, say=aside, **machine.chosen())
     say_comparisons(compared, form)
     if html is not None:
         write_pages(compared, html)
@@ -105,7 +108,20 @@ def _list_runs(plan: "Plan", store: Path) -> None:
 
 def _check_alone(context: typer.Context) -> None:
     """A plan says everything that changes results; the command line adds where and how they are made."""
-    allowed = ("data", "out", "dry_run", "json", "markdown", "csv", "html", "jobs", "engine", "address", "budget")
+    allowed = (
+        "data",
+        "out",
+        "dry_run",
+        "json",
+        "markdown",
+        "csv",
+        "html",
+        "jobs",
+        "engine",
+        "address",
+        "budget",
+        "keep",
+    )
     for name in context.params:
         source: Any = context.get_parameter_source(name)
         if name not in allowed and source is not None and source.name == "COMMANDLINE":

@@ -126,12 +126,13 @@ def notes(comparison: Comparison) -> list[str]:
     name = comparison.reference or "the reference"
     spread = " ± is the standard deviation over seeds." if any(row.runs > 1 for row in comparison.rows) else ""
     unfinished = len(comparison.unfinished)
+    rivals = sum(row.label != comparison.reference for row in comparison.rows)
     return [
         verdict(comparison),
         *([f"{unfinished} of the runs have not ended and are left out."] if unfinished else []),
         f"accuracy, top-5: of the test set, higher is better.{spread}",
         f"against {name}: points of accuracy, run by run with the same seed, with the 95 % interval of their mean (bootstrap, "
-        "never narrower than Student's).",
+        f"never narrower than Student's). Of {rivals} objectives about {rivals / 40:.1f} look better by chance alone.",
         "severity: how far up the tree truth and prediction meet, over the mistakes alone; AHD@5: how far the five best "
         f"classes lie from the truth; lower is better, and both compare only on one tree. The tree here: {comparison.tree}.",
         "CRM: after deciding by least expected distance in the tree, which costs nothing; ECE: how far confidence and accuracy "

@@ -107,7 +107,15 @@ class RunFolder:
         self._write("timing.json", {"seconds": seconds})
         self._write("final.json", {name: None if isnan(value) else value for name, value in metrics.items()})
 
+    def drop_weights(self) -> None:
+        """Remove what only predicting or going on needs; metrics and outputs stay."""
+        (self.path / "state.json").unlink(missing_ok=True)  # first, since it names the tensors
+        for file in [self.path / "model.safetensors", *self.path.glob("state-*.safetensors")]:
+            file.unlink(missing_ok=True)
+
     def model_state(self) -> dict[str, Any]:
+        if not (self.path / "model.safetensors").exists() and self.final is not None:
+            raise InputError(f"{self.path}: keeps its results and no weights (--keep results); train it anew to use it.")
         if not (self.path / "model.safetensors").exists():
             raise InputError(f"{self.path}: training has not ended; go on with `labelkin train --resume {self.path}`.")
         loaded: dict[str, Any] = packing.load(self.path / "model.safetensors")

@@ -15,9 +15,10 @@ from labelkin.experiments.engines import ENGINES, Event, Job, run_here, run_in_p
 from labelkin.experiments.plan.model import Plan, Planned
 from labelkin.experiments.run import Bench, check
 from labelkin.experiments.store import read_record
-from labelkin.training import Interrupted
+from labelkin.training import Interrupted, RunFolder
 from labelkin.training.progress import Progress, Silent
 
+KEPT = ("weights", "results")
 PATIENCE = 0.5  # seconds between looks at a run that another process trains
 
 
@@ -46,23 +47,27 @@ def execute(
     engine: str = "local",
     address: str | None = None,
     budget: float | None = None,
+    keep: str = "weights",
     progress: Callable[[str, int, int], Progress] = lambda title, epochs, steps: Silent(),
     say: Callable[[str], None] = lambda line: None,
 ) -> Outcome:
     """Train what is not finished. With a `budget` in seconds no run is begun that would not end in time.
+
+    With `keep="results"` a run that ends keeps its metrics and its outputs on the test set, and no weights.
 
     Several processes may work on one store: a run that another one trains is waited for. Raises what stops all runs (bad
     input, a full disk, Ctrl-C as `Interrupted`); a run that fails alone is in the outcome.
     """
     check_choice("engine", engine, ENGINES)
     check_count("jobs", jobs)
+    check_choice("keep", keep, KEPT)
     folder = Path(store)
     runs = _once(plan.runs())
     waiting = [run for run in runs if not is_finished(folder, run)]
     _try_out(waiting)
     folder.mkdir(parents=True, exist_ok=True)
     say(outlook(plan, folder))
-    work = _Work(folder, waiting, budget, say, at_once=jobs)
+    work = _Work(folder, waiting, budget, say, at_once=jobs, weights=keep == "weights")
     if waiting:
         for event in _events(engine, work, jobs, address, progress):
             work.heard(event)
@@ -86,9 +91,17 @@ class _Work:
     """The runs to do, handed out while there is time, and what is heard of them."""
 
     def __init__(
-        self, store: Path, runs: Sequence[Planned], budget: float | None, say: Callable[[str], None], *, at_once: int
+        self,
+        store: Path,
+        runs: Sequence[Planned],
+        budget: float | None,
+        say: Callable[[str], None],
+        *,
+        at_once: int,
+        weights: bool,
     ) -> None:
         self.store, self.budget, self.say, self.at_once = store, budget, say, at_once
+        self.weights = weights
         self.queue = deque(runs)
         self.total, self.done, self.retries = len(runs), 0, 0
         self.failed: list[tuple[Planned, str]] = []
@@ -143,6 +156,8 @@ class _Work:
 
     def _finished(self, run: Planned) -> None:
         self.done += 1
+        if not self.weights:
+            RunFolder(self.store / run.name).drop_weights()
         left = self.total - self.done - len(self.failed)
         record = read_record(self.store / run.name)
         accuracy = "" if record is None or record.final is None else f"  {100 * record.final['accuracy']:.2f} %"
