@@ -344,7 +344,7 @@ BAD_ARGUMENTS = {
     ),
     "a word for a vector": (
         ("--objectives", "one-hot,static-labels", "--set", "static-labels.vectors=x"),
-        "vectors: expected an array of numbers",
+        "expected hashed-tfidf, minilm, hf:NAME, st:NAME or the folder of a model, got 'x'",
     ),
     "a setting without a value": (("--set", "retrospection"), "expected OBJECTIVE.OPTION=VALUE"),
     "unknown data": (("digit",), "Did you mean 'digits'"),
@@ -539,8 +539,9 @@ def test_the_demo_keeps_finished_runs_and_forgets_its_own_alone(tmp_path, monkey
     before = config.stat().st_mtime_ns
     table = call("demo", "--out", tmp_path)
     assert config.stat().st_mtime_ns == before
+    assert f"The report is in {tmp_path / 'report.html'}" in table.stderr
     assert all(any(line.startswith(name) for line in table.stdout.splitlines()) for name in OBJECTIVES)
     monkeypatch.setattr("labelkin.experiments.demo.compare", lambda *a, **k: pytest.fail("stop"))
     with pytest.raises(pytest.fail.Exception):
         call("demo", "--out", tmp_path, "--fresh")
-    assert files_below(tmp_path) == ["notes.txt"]
+    assert files_below(tmp_path) == ["notes.txt", "report.html"]
