@@ -15,7 +15,7 @@ PUBLIC = [
     "SemanticSmoothing", "StaticLabels", "Taxonomy", "__version__", "analysis", "audit", "bench", "compare", "data", "decide",
     "experiments", "functional",
     "load",
-    "metrics", "models", "objectives", "relations", "structure", "training",
+    "metrics", "models", "objectives", "relations", "report", "structure", "training",
 ]
 NAMES = [
     "adaptive-labels", "compressed-label-embedding", "conditional-softmax", "confidence-penalty", "convex-hierarchical",

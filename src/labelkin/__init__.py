@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         models,
         objectives,
         relations,
+        report,
         structure,
         training,
     )
@@ -62,6 +63,7 @@ _ROOMS = (
     "models",
     "objectives",
     "relations",
+    "report",
     "structure",
     "training",
 )
@@ -102,6 +104,7 @@ __all__ = [
     "models",
     "objectives",
     "relations",
+    "report",
     "structure",
     "training",
 ]

@@ -115,7 +115,9 @@ class RunFolder:
 
     def model_state(self) -> dict[str, Any]:
         if not (self.path / "model.safetensors").exists() and self.final is not None:
-            raise InputError(f"{self.path}: keeps its results and no weights (--keep results); train it anew to use it.")
+            raise InputError(
+                f"{self.path}: keeps its results and no weights (--keep results); train it anew to use it."
+            )
         if not (self.path / "model.safetensors").exists():
             raise InputError(f"{self.path}: training has not ended; go on with `labelkin train --resume {self.path}`.")
         loaded: dict[str, Any] = packing.load(self.path / "model.safetensors")

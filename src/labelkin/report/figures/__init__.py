@@ -1,0 +1,29 @@
+"""Figures: named tuples of `analysis`, `metrics`, `decide` and `experiments` in, plotly figures out.
+
+They are ordinary `plotly.graph_objects.Figure`s: restyle them with `update_layout`, export them with `write_html`, and
+`dark(figure)` gives the same figure for a dark ground. The report's page shows these very figures.
+"""
+
+from labelkin.report.figures.activations import activity_by_layer, kinds_of_pairs, projection
+from labelkin.report.figures.comparison import accuracy_severity, decisions
+from labelkin.report.figures.grids import confusion_counts, label_similarity
+from labelkin.report.figures.learning import learning_curves
+from labelkin.report.figures.theme import dark, template
+from labelkin.report.figures.trees import tree_comparison
+from labelkin.report.figures.trust import calibration, operating_curve
+
+__all__ = [
+    "accuracy_severity",
+    "activity_by_layer",
+    "calibration",
+    "confusion_counts",
+    "dark",
+    "decisions",
+    "kinds_of_pairs",
+    "label_similarity",
+    "learning_curves",
+    "operating_curve",
+    "projection",
+    "template",
+    "tree_comparison",
+]

@@ -1,0 +1,162 @@
+"""From a comparison to a page."""
+
+import shlex
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from labelkin.experiments.comparison import Comparison, Row
+from labelkin.report import figures
+from labelkin.report.curves import Curve, mean_curves
+from labelkin.report.leaderboard import leaderboard
+from labelkin.report.learned import Projection
+from labelkin.report.look import Data, Look
+from labelkin.report.made import any_record, how_made
+from labelkin.report.parts import Page, Panel, Subject, Table, Verdict
+from labelkin.report.verdict import verdict
+
+
+def gather(
+    comparison: Comparison,
+    *,
+    how: Projection = "mds",
+    problems: Sequence[str] = (),
+    say: Callable[[str], None] = lambda line: None,
+) -> Page:
+    """Everything that the page on a comparison shows; see `write_report`."""
+    comparison = _ranked(comparison)
+    found, missing = verdict(comparison), [*problems, *_missing(comparison)]
+    subjects: list[Subject] = []
+    data = None
+    for label, records in comparison.records.items():
+        say(f"looking into {label}")
+        record = min(records, key=lambda record: record.seed)
+        data = data or Data(record.config)
+        look = Look(record, data, how=how)
+        if (made := look.subject(label)) is not None:
+            subjects.append(made)
+        else:
+            missing.append(f"{label} cannot be looked into: {look.reasons['model']}")
+    labels = [made.label for made in subjects]
+    return Page(
+        title=f"{comparison.data}: {len(comparison.rows)} objectives compared",
+        context=_context(comparison),
+        verdict=found,
+        leaderboard=leaderboard(comparison, labels) if comparison.rows else None,
+        overview=_overview(comparison),
+        subjects=tuple(subjects),
+        chosen=_chosen(found, comparison.rows, labels),
+        missing=tuple(missing),
+        made=how_made(comparison),
+    )
+
+
+def _ranked(comparison: Comparison) -> Comparison:
+    """The most accurate first, everywhere on the page."""
+    rows = sorted(comparison.rows, key=lambda row: -row.accuracy)
+    return comparison._replace(rows=rows, records={row.label: comparison.records[row.label] for row in rows})
+
+
+def _context(comparison: Comparison) -> tuple[str, ...]:
+    record = any_record(comparison)
+    seeds = sorted({record.seed for runs in comparison.records.values() for record in runs})
+    return (
+        comparison.data,
+        record.backbone,
+        f"{len(comparison.rows)} objectives",
+        f"{len(seeds)} {'seed' if len(seeds) == 1 else 'seeds'}",
+        f"{record.settings['epochs']} epochs",
+    )
+
+
+def _missing(comparison: Comparison) -> list[str]:
+    """What a reader should know is not there."""
+    told = [
+        f"{record.label}, seed {record.seed}, has not ended and is left out; go on with: labelkin train --resume "
+        f"{shlex.quote(str(record.path))}"
+        for record in comparison.unfinished
+    ]
+    if comparison.rows and comparison.reference is None:
+        told.append("There is no finished run of the reference, so no differences are shown.")
+    elif any(row.runs == 1 for row in comparison.rows):
+        told.append("With one seed of an objective there is no spread and no interval.")
+    if any_record(comparison).config["tree"] == "built":
+        told.append(
+            f"No taxonomy was given: severity and tree are measured on one {comparison.tree.partition(',')[0]}."
+        )
+    return told
+
+
+def _chosen(found: Verdict, rows: Sequence[Row], labels: Sequence[str]) -> int:
+    """The winner, or the most accurate one."""
+    wanted = [label for label in (found.winner, *(row.label for row in rows)) if label in labels]
+    return labels.index(wanted[0]) if wanted else 0
+
+
+def _overview(comparison: Comparison) -> tuple[Panel, ...]:
+    if not comparison.rows:
+        return ()
+    curves = mean_curves(comparison)
+    best = (
+        ""
+        if comparison.reference is None
+        else f" The dashed line is the best that {comparison.reference} reaches, and a "
+    )
+    return (
+        Panel(
+            "pareto",
+            "Accuracy against severity",
+            "Up and to the right is better. Dots on the line are beaten by no other in both.",
+            {"": figures.accuracy_severity(comparison)},
+            _rows(comparison, ("accuracy", "accuracy_spread", "severity", "severity_spread", "on_front")),
+        ),
+        Panel(
+            "curves",
+            "Learning curves",
+            "Mean test accuracy over seeds, with a band of one standard deviation."
+            + (f"{best}star the epoch at which another passes it." if best else ""),
+            _curve_views(curves, comparison.reference),
+            _curve_table(curves),
+            missing="" if curves else "The runs kept no metrics by epoch.",
+            views="Show",
+        ),
+        Panel(
+            "decisions",
+            "What deciding by cost changes",
+            "From the most probable class (open) to the class of least expected tree distance (full), which costs nothing.",
+            {"": figures.decisions(comparison)},
+            _rows(comparison, ("accuracy", "severity", "ahd5", "crm_accuracy", "crm_severity", "crm_ahd5")),
+        ),
+    )
+
+
+def _curve_views(curves: Sequence[Curve], reference: str | None) -> dict[str, Any]:
+    """From close up, where the ends differ, and whole."""
+    if not curves:
+        return {}
+    whole = figures.learning_curves(curves, reference=reference)
+    late = [100 * value for curve in curves for value in curve.mean[len(curve.mean) // 3 :]]
+    room = 0.08 * (max(late) - min(late)) or 1.0
+    near = figures.learning_curves(curves, reference=reference)
+    near.update_yaxes(range=[min(late) - room, max(late) + 2 * room])
+    return {"the ends close up": near, "the whole curves": whole}
+
+
+def _rows(comparison: Comparison, fields: Sequence[str]) -> Table:
+    rows = [(row.label, *(_plain(getattr(row, field)) for field in fields)) for row in comparison.rows]
+    return Table(("objective", *(field.replace("_", " ") for field in fields)), rows)
+
+
+def _plain(value: float | bool) -> Any:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return None if value != value else round(value, 4)
+
+
+def _curve_table(curves: Sequence[Curve]) -> Table:
+    longest = max((len(curve.epochs) for curve in curves), default=0)
+    rows = [
+        (epoch + 1, *(round(100 * curve.mean[epoch], 2) if epoch < len(curve.mean) else None for curve in curves))
+        for epoch in range(longest)
+    ]
+    passed = tuple("–" if curve.reached is None else curve.reached for curve in curves)
+    return Table(("epoch", *(curve.label for curve in curves)), [*rows, ("passes the reference", *passed)])

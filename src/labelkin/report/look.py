@@ -1,0 +1,145 @@
+"""A finished run looked into: what its folder and its data allow, and why the rest is not there."""
+
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from labelkin._checks import InputError
+from labelkin.data import ArraySplit, Dataset, Normalise
+from labelkin.experiments.assemble import restored_context
+from labelkin.experiments.predictor import Predictor, load
+from labelkin.experiments.run import Bench
+from labelkin.experiments.spec import RunSpec
+from labelkin.experiments.store import Record
+from labelkin.objectives import OBJECTIVES
+from labelkin.report.images import picture_uris
+from labelkin.report.learned import (
+    Features,
+    Kinship,
+    Projection,
+    class_means,
+    features_of,
+    kinship_of,
+    spread_over_classes,
+)
+from labelkin.report.mistakes import Mistakes, mistakes_of
+from labelkin.report.parts import Subject
+from labelkin.report.subject import subject
+from labelkin.structure import Taxonomy
+from labelkin.training import RunFolder
+
+EQUALLY_FAR, NO_WEIGHTS = "its labels are all equally far apart", "its weights are not there"
+SAMPLES = 1_000  # test samples that features are taken from
+MOST_CLASSES = 300  # a figure of more classes by classes cannot be read, and would weigh megabytes
+
+
+class Data:
+    """The data of the runs compared, read once where they are at hand."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.spec = RunSpec.from_dict(config)
+
+    @cached_property
+    def dataset(self) -> Dataset:
+        return Bench(self.spec).dataset
+
+    @cached_property
+    def some(self) -> tuple[Tensor, Tensor]:
+        """Inputs and classes of some test samples."""
+        split = self.dataset.test
+        rows = spread_over_classes(split.targets, SAMPLES)
+        taken = split.take(rows)
+        read = taken if isinstance(taken, ArraySplit) else taken.in_memory()
+        return read.inputs, read.targets
+
+
+class Look:
+    """Each part by itself, so that one that is missing takes no other with it."""
+
+    def __init__(self, record: Record, data: Data, *, how: Projection = "mds") -> None:
+        self.record, self.data, self.how = record, data, how
+        self.reasons: dict[str, str] = {}
+
+    def subject(self, label: str) -> Subject | None:
+        """None where not even the classes are known."""
+        try:
+            tree = self.taxonomy
+        except InputError as error:
+            self.reasons["model"] = str(error)
+            return None
+        mistakes = self._try("mistakes", self._mistakes)
+        return subject(
+            label,
+            tree,
+            tree_named=self.record.config["tree"] != "built",
+            facts=(f"run {self.record.id}", f"seed {self.record.seed}"),
+            kinship=self._try("kinship", self._kinship),
+            features=self._try("features", self._features),
+            mistakes=mistakes,
+            images=[] if mistakes is None else self._try("images", lambda: self._images(mistakes)) or [],
+            reasons=self.reasons,
+        )
+
+    @cached_property
+    def taxonomy(self) -> Taxonomy:
+        return restored_context(RunFolder(self.record.path).setup["context"]).tree()
+
+    @cached_property
+    def model(self) -> Predictor:
+        return load(self.record.path)
+
+    def _try(self, part: str, make: Any) -> Any:
+        try:
+            return make()
+        except (InputError, OSError) as error:
+            self.reasons[part] = f"Not available: {error}"
+            return None
+
+    @cached_property
+    def outputs(self) -> tuple[Tensor, Tensor]:
+        found = RunFolder(self.record.path).outputs()
+        return found["scores"], found["target"]
+
+    def _mistakes(self) -> Mistakes:
+        _check_size(len(self.taxonomy.leaves))
+        return mistakes_of(*self.outputs, self.taxonomy, log_probs=OBJECTIVES[self.record.objective].has_probabilities)
+
+    def _kinship(self) -> Kinship:
+        """From label vectors; from mean scores where those are all alike, or the weights that hold them are gone."""
+        classes = len(self.taxonomy.leaves)
+        _check_size(classes)
+        try:
+            vectors, why = self.model.model.objective.label_vectors(range(classes)).detach(), EQUALLY_FAR
+        except InputError:
+            vectors, why = torch.eye(classes), NO_WEIGHTS
+        if (found := kinship_of(vectors, self.taxonomy)) is not None:
+            return found
+        means = class_means(*self.outputs)
+        found = (
+            None if means is None else kinship_of(means, self.taxonomy, f"its mean scores for each class, since {why}")
+        )
+        if found is None:
+            raise InputError(f"{why}, and the mean scores of its classes say nothing either.")
+        return found
+
+    def _features(self) -> Features:
+        model = self.model
+        inputs, targets = self.data.some
+        normalised = Normalise(model.mean, model.std)(inputs)
+        dtype = next(model.model.parameters()).dtype
+        return features_of(model.model, normalised.to(dtype), targets, len(model.classes), how=self.how)
+
+    def _images(self, mistakes: Mistakes) -> list[tuple[str, ...]]:
+        split, (_, target) = self.data.dataset.test, self.outputs
+        if not torch.equal(split.targets, target):
+            raise InputError("the data at hand are not those that the run was tested on.")
+        return [picture_uris(split, samples) for samples in mistakes.samples]
+
+
+def _check_size(classes: int) -> None:
+    if classes > MOST_CLASSES:
+        raise InputError(
+            f"{classes:,} classes are too many for a figure of each with each; {MOST_CLASSES} are the most."
+        )
