@@ -26,3 +26,18 @@ def data_text(name: str) -> str:
         if (folder / f"{name}.xz").exists():
             return lzma.decompress((folder / f"{name}.xz").read_bytes()).decode("utf-8")
     pytest.skip(f"{name} is not here: nobody may pass it on, so no machine is required to have it")
+
+
+def mnist_folder(into: Path) -> Path:
+    """A data folder with MNIST's files: the one at hand, or the shared ones unpacked."""
+    own = Path(os.environ.get("LABELKIN_DATA", "data"))
+    if (own / "MNIST").is_dir():
+        return own
+    packed = sorted((SHARED / "mnist").glob("*-ubyte.xz"))
+    if not packed:
+        pytest.skip("MNIST is not here")
+    raw = into / "MNIST" / "raw"
+    raw.mkdir(parents=True)
+    for file in packed:
+        (raw / file.stem).write_bytes(lzma.decompress(file.read_bytes()))
+    return into

@@ -27,7 +27,7 @@ from labelkin.functional.tree import tree_index
 from labelkin.models import BACKBONES
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.structure import Taxonomy, catalogue
-from requires import skip_unless
+from requires import mnist_folder, skip_unless
 
 ASKED_FOR = {  # issue and methods sheet
     "000": ("table2", "table4", "table6", "table7", "figure1", "figure2", "figure3", "figure4"),
@@ -353,8 +353,8 @@ def test_as_published_measures_as_001_did(tmp_path):
     assert cell["published"] == 92.7
 
 
-def test_squared_errors_of_digits(tmp_path):
-    skip_unless(at_hand("mnist"), "MNIST", "data")
+def test_squared_errors_of_digits(tmp_path, tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("LABELKIN_DATA", str(mnist_folder(tmp_path_factory.mktemp("data"))))
     asked = {
         "columns": ["3-layer-0"],
         "rows": ["sigma 0.0"],
@@ -375,7 +375,7 @@ def test_squared_errors_of_digits(tmp_path):
 
 
 def test_superclasses_by_kmeans(tmp_path):
-    skip_unless(at_hand("cifar10"), "CIFAR-10", "data")
+    skip_unless(at_hand("cifar10"), "CIFAR-10", "cifar10")
     asked = {"columns": ["ResNet-3-0 / grouping3"], "rows": ["sigma 0.3"], "backbone": "mlp", "seeds": 1}
     found = reproduce("000-table7", **asked, scale=0.005, subset=0.02, store=tmp_path)
     cells = {c.measure.name: c for c in found.cells if c.measured is not None}

@@ -86,7 +86,7 @@ def test_a_claim_is_told_by_the_run_it_names(columns):
 
 def test_confusions_beside_those_in_print(tmp_path):
     present = any(entry.name == "cifar10" and entry.at_hand for entry in inventory())
-    skip_unless(present, "CIFAR-10", "data")
+    skip_unless(present, "CIFAR-10", "cifar10")
     asked = {"rows": ["hierarchical"], "backbone": "mlp", "seeds": 1, "scale": 0.02, "subset": 0.02}
     found = reproduce("002-figure12", **asked, store=tmp_path)
     (record,) = Store(tmp_path).records()

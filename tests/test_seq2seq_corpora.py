@@ -19,7 +19,7 @@ from labelkin.data.corpora import (
     is_corpus,
     load_corpus,
 )
-from requires import skip_unless
+from requires import SHARED, skip_unless
 from sentences import ENGLISH, GERMAN, write_corpus
 
 
@@ -234,8 +234,10 @@ def test_ranks_share_a_batch():
 
 
 @pytest.mark.parametrize("languages", ["en-de", "en-fr", "de-en"])
-def test_multi30k_is_known_by_name(languages: str):
-    folder = Path(os.environ.get("LABELKIN_DATA", "data")) / "multi30k"
-    skip_unless(folder.is_dir(), "Multi30k", "data")
+def test_multi30k_is_known_by_name(languages: str, monkeypatch):
+    folders = [Path(os.environ.get("LABELKIN_DATA", "data")), SHARED]
+    holding = [folder for folder in folders if (folder / "multi30k").is_dir()]
+    skip_unless(bool(holding), "Multi30k", "multi30k")
+    monkeypatch.setenv("LABELKIN_DATA", str(holding[0]))
     corpus = load_corpus(f"multi30k:{languages}", min_count=2)
     assert {part: len(pairs) for part, pairs in corpus.parts.items()} == {"train": 29000, "val": 1014, "test": 1000}

@@ -1,7 +1,6 @@
 """IMDB, Yelp polarity and 20 Newsgroups in the layouts that their archives have."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from labelkin._checks import InputError
 from labelkin.data import load
 from labelkin.data.newsgroups import group_tree, without_footers, without_headers, without_quotes
 from labelkin.data.sources import DATASETS
-from requires import skip_unless
+from requires import data_text
 from texts import texts
 
 GROUPS = ["alt.atheism", "comp.graphics", "comp.sys.ibm.pc.hardware", "comp.sys.mac.hardware", "sci.space"]
@@ -129,10 +128,7 @@ RULES = [
 
 
 def real_posts() -> list[str]:
-    path = Path(os.environ.get("LABELKIN_DATA", "data")) / "20news" / "test.jsonl"
-    skip_unless(path.exists(), "20 Newsgroups", "data")
-    with path.open(encoding="utf-8") as file:
-        return [json.loads(line)["text"] for line in list(file)[::10]]
+    return [json.loads(line)["text"] for line in data_text("20news/test.jsonl").splitlines()[::10]]
 
 
 @pytest.mark.parametrize(("ours", "theirs"), RULES)
