@@ -144,8 +144,16 @@ NEEDS: tuple[Need, ...] = (
     ),
     Need(
         "My labels are noisy",
-        "Softer targets may forgive wrong labels.",
-        ("mixed-cross-entropy", "label-smoothing", "confidence-penalty"),
+        "Softer targets, and labels that do not follow each sample, may forgive wrong labels.",
+        (
+            "static-labels",
+            "retrospection",
+            "adaptive-labels",
+            "mixed-cross-entropy",
+            "label-embedding",
+            "label-smoothing",
+            "confidence-penalty",
+        ),
         under_noise,
     ),
     Need(
