@@ -11,6 +11,9 @@ from labelkin.audit.labels import label_texts
 from labelkin.audit.raw import PREDICTED, Fields, Floats, Kind, Raw, find_kind, find_target, named
 from labelkin.data.arrays import check_finite
 from labelkin.data.rows import read_rows
+from labelkin.data.tables import number
+
+HINT = "name the columns that hold the classes' scores (--columns)"
 
 
 def read_table(path: Path, kind: str | None, fields: Fields) -> Raw:
@@ -93,21 +96,7 @@ def _numbers(values: Sequence[Any], names: Sequence[str], path: Path, line: int)
     try:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        return np.array([_number(value, name, path, line) for value, name in zip(values, names, strict=True)])
-
-
-def _number(value: Any, column: str, path: Path, line: int) -> float:
-    """A number, or NaN for an empty cell: those are counted and refused together."""
-    if isinstance(value, str) and not value.strip():
-        return float("nan")
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        shown = repr(value) if len(repr(value)) <= 40 else f"{repr(value)[:40]}..."
-        raise InputError(
-            f"{path}, line {line}: expected a number in column {column!r}, got {shown}; name the columns that hold the "
-            "classes' scores (--columns)."
-        ) from None
+        return np.array([number(value, name, path, line, hint=HINT) for value, name in zip(values, names, strict=True)])
 
 
 def _listed_numbers(value: Any, column: str, path: Path, line: int) -> Floats:

@@ -13,9 +13,9 @@ from typer.core import TyperGroup
 
 from labelkin._checks import InputError
 from labelkin._extras import MissingExtra
+from labelkin._files import is_full
 
 WRONG_INPUT, STOPPED = 2, 130
-FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class PlainSpoken(TyperGroup):
@@ -48,7 +48,7 @@ def going_on(command: Callable[[], str]) -> Iterator[None]:
     except KeyboardInterrupt:
         _leave(f"Stopped at once; what was saved before is whole. Go on with: {command()}", STOPPED)
     except OSError as error:
-        if error.errno not in FULL:
+        if not is_full(error):
             raise
         told = "Error: no space left; what was saved before is whole."
         _leave(f"{told} Make room and go on with: {command()}", WRONG_INPUT)
@@ -62,7 +62,7 @@ def _leave(message: str, code: int) -> NoReturn:
 
 def _in_words(error: OSError) -> str:
     where = f"{error.filename}: " if error.filename else ""
-    if error.errno in FULL:
+    if is_full(error):
         return f"{where}no space left; nothing is written, make room and give the same command again."
     return f"{where}{error.strerror or error}."
 

@@ -17,6 +17,9 @@ from labelkin.data.read import Read, class_names, positions
 from labelkin.data.rows import read_rows
 
 LABEL, SPLIT = "label", "split"
+HINT = (
+    "name the numeric columns with features=, the column of image paths with image=, or the column of texts with text="
+)
 
 
 class Roles(NamedTuple):
@@ -163,12 +166,12 @@ def row_numbers(values: Sequence[Any], names: Sequence[str], path: Path, line: i
     try:
         numbers = [float(value) for value in values]
     except (TypeError, ValueError):
-        numbers = [_number(value, name, path, line) for value, name in zip(values, names, strict=True)]
+        numbers = [number(value, name, path, line) for value, name in zip(values, names, strict=True)]
     with np.errstate(over="ignore"):  # too large for float32 is infinite, which is refused with its line
         return np.array(numbers, dtype=np.float32)
 
 
-def _number(value: Any, column: str, path: Path, line: int) -> float:
+def number(value: Any, column: str, path: Path, line: int, *, hint: str = HINT) -> float:
     """A number, NaN for an empty cell (counted and refused together), or the reason why not."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return float("nan")
@@ -176,7 +179,4 @@ def _number(value: Any, column: str, path: Path, line: int) -> float:
         return float(value)
     except (TypeError, ValueError):
         shown = repr(value) if len(repr(value)) <= 40 else f"{repr(value)[:40]}..."
-        raise InputError(
-            f"{path}, line {line}: expected a number in column {column!r}, got {shown}; name the numeric columns with "
-            "features=, the column of image paths with image=, or the column of texts with text=."
-        ) from None
+        raise InputError(f"{path}, line {line}: expected a number in column {column!r}, got {shown}; {hint}.") from None

@@ -1,7 +1,5 @@
 """Recorded runs as one file: what results are published from and documents are written from."""
 
-import csv
-import io
 import json
 import os
 from collections.abc import Sequence
@@ -11,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from labelkin._checks import InputError, near
-from labelkin._files import write_text
+from labelkin._files import csv_text, write_text
 from labelkin.experiments.store import Record, Store
 
 SUFFIXES = (".json", ".csv")
@@ -80,13 +78,7 @@ def _measures(path: Path) -> dict[str, float]:
 
 def _as_csv(runs: Sequence[dict[str, Any]]) -> str:
     """A row a run, nested values under names with dots."""
-    rows = [_flat(run) for run in runs]
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    file = io.StringIO()
-    writer = csv.DictWriter(file, fieldnames=names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return file.getvalue()
+    return csv_text([_flat(run) for run in runs])
 
 
 def _flat(values: dict[str, Any], before: str = "") -> dict[str, Any]:

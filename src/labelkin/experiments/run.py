@@ -71,7 +71,7 @@ def train(
 ) -> Trained:
     """Train what the spec says. With a `path` the run is kept there, and `resume` goes on where it stands."""
     if path is not None and (Path(path) / "config.json").exists():
-        if not resume and not _other_process():  # other processes find what the first one wrote
+        if not resume and not other_process():  # other processes find what the first one wrote
             raise InputError(
                 f"{path}: holds a run already; go on with it by `labelkin train --resume {path}`, or choose another folder."
             )
@@ -89,7 +89,7 @@ def train(
     task = Classify(dataset, context.tree())
     folder = None if path is None else RunFolder(os.fspath(path))
     trainer = Trainer(model, task, spec.settings, folder=folder, progress=progress, log=log)
-    with nullcontext() if folder is None or _other_process() else locked(folder.path):
+    with nullcontext() if folder is None or other_process() else locked(folder.path):
         if folder is not None:
             _begin(folder, spec, backbone, dataset, context, options)
         trained = trainer.fit(resume=resume)
@@ -98,7 +98,7 @@ def train(
     return trained
 
 
-def _other_process() -> bool:
+def other_process() -> bool:
     """Whether this is not the first of several processes that train one run."""
     return int(os.environ.get("LOCAL_RANK", "0")) > 0
 
@@ -155,7 +155,7 @@ def _begin(
     options: Mapping[str, Any],
 ) -> None:
     """Write what the run is, unless it has begun before; of several processes the first one does it."""
-    if (folder.path / "config.json").exists() or _other_process():
+    if (folder.path / "config.json").exists() or other_process():
         return
     config = {
         "id": run_id(spec),

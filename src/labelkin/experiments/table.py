@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from html import escape
 from math import isnan
 from typing import TYPE_CHECKING, Any
+
+from labelkin._files import csv_text
 
 if TYPE_CHECKING:
     from labelkin.experiments.comparison import Comparison, Row
@@ -156,12 +156,7 @@ def as_markdown(comparison: Comparison) -> str:
 
 def as_csv(comparison: Comparison) -> str:
     """One row an objective, numbers in full."""
-    file = io.StringIO()
-    rows = [{**row._asdict(), "seeds": " ".join(map(str, row.seeds))} for row in comparison.rows]
-    writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return file.getvalue()
+    return csv_text([{**row._asdict(), "seeds": " ".join(map(str, row.seeds))} for row in comparison.rows])
 
 
 def as_html(comparison: Comparison) -> str:

@@ -12,7 +12,7 @@ from labelkin._checks import InputError, listed, near
 from labelkin.data.corpora import Corpus, Language, is_corpus, load_corpus
 from labelkin.experiments.identity import run_id
 from labelkin.experiments.lock import locked
-from labelkin.experiments.run import check_machine, environment
+from labelkin.experiments.run import check_machine, environment, other_process
 from labelkin.experiments.spec import RunSpec
 from labelkin.models.sequence_nets import DEFAULT, build_sequence_net
 from labelkin.objectives import OBJECTIVES, Context
@@ -49,7 +49,7 @@ def train_translation(
     trainer = Trainer(model, task, spec.settings, folder=folder, progress=progress, log=log)
     task.batches(spec.settings, Place(torch.device("cpu")))
     check_machine(spec.settings)
-    first = int(os.environ.get("LOCAL_RANK", "0")) == 0
+    first = not other_process()
     with locked(folder.path) if folder is not None and first else nullcontext():
         if folder is not None and first and not (folder.path / "config.json").exists():
             _begin(folder, spec, backbone, corpus)

@@ -21,7 +21,7 @@ class AdaptiveLabels(Objective):
     """LwAL (001 Eq. 1-3, Alg. 1): `p = softmax(-||z - label||)`, the labels being class means of the batch.
 
     The defaults are what an ablation at a batch of 128 for 100 classes found (docs/measured.md): there the published rule,
-    `memory=0, leave_one_out=False, scale=1`, ends at a third of its accuracy, and with 50 samples a class the two agree.
+    `memory=0, leave_one_out=False, scale=1`, ends at a third of one-hot's accuracy; with 50 samples a class the two are level.
 
     A step is the released code's: if it is due, labels become this batch's class means with the gradient flowing through
     them (absent classes keep theirs), then the loss is taken. A step is due when `(step - warmup) % every == 0`. Outputs

@@ -15,7 +15,6 @@ tensors it names are on disk. A run killed at any moment therefore resumes from 
 """
 
 import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from math import isnan
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from labelkin._checks import InputError
-from labelkin._files import write_text
+from labelkin._files import csv_text, write_text
 from labelkin._version import RUN_LAYOUT
 from labelkin.training import packing
 
@@ -97,7 +96,7 @@ class RunFolder:
             beside.unlink(missing_ok=True)
 
     def write_metrics(self, history: Sequence[Mapping[str, float]]) -> None:
-        write_text(self.path / "metrics.csv", _table(history))
+        write_text(self.path / "metrics.csv", csv_text(history))
 
     def finish(
         self, model: Mapping[str, Any], metrics: Mapping[str, float], outputs: Mapping[str, Any], *, seconds: float
@@ -146,13 +145,3 @@ class RunFolder:
         except ValueError as error:
             raise InputError(f"{self.path / name}: damaged ({error}).") from error
         return loaded
-
-
-def _table(rows: Sequence[Mapping[str, float]]) -> str:
-    if not rows:
-        return ""
-    file = io.StringIO()
-    writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return file.getvalue()

@@ -1,6 +1,5 @@
 """One run, tried once: whatever happens becomes an event that a process or a cluster can send home as text."""
 
-import errno
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -8,14 +7,13 @@ from typing import Any, NamedTuple
 
 from labelkin._checks import InputError
 from labelkin._extras import MissingExtra
-from labelkin._files import write_text
+from labelkin._files import is_full, write_text
 from labelkin.experiments.lock import RunInUse
 from labelkin.experiments.run import Bench, train
 from labelkin.experiments.spec import RunSpec
 from labelkin.training import Diverged
 from labelkin.training.progress import Progress, Silent
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
 ERROR = "error.txt"  # the traceback of a run that failed, in its folder until it succeeds
 
 
@@ -54,7 +52,7 @@ def attempt(job: Job, bench: Bench, progress: Callable[[int], Progress] = lambda
     except KeyboardInterrupt:
         return Event(job, "stopped")
     except OSError as error:
-        return Event(job, "full" if error.errno in FULL else "failed", str(error))
+        return Event(job, "full" if is_full(error) else "failed", str(error))
     except Exception as error:  # one run's failure must not take the others down
         return Event(job, "failed", _noted(job, error))
     (job.folder / ERROR).unlink(missing_ok=True)

@@ -78,6 +78,11 @@ def dendrogram_lines(table: Floats) -> Any:
         xs += [height[a], at, at, height[b], None]
         ys += [place[a], place[a], place[b], place[b], None]
         place[new], height[new] = (place[a] + place[b]) / 2, at
+    return branches(xs, ys)
+
+
+def branches(xs: Sequence[float | None], ys: Sequence[float | None]) -> Any:
+    """The lines of a tree, None between two of them, as one trace."""
     return go.Scatter(
         x=rounded(xs),
         y=rounded(ys),

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.cluster.hierarchy import leaves_list
 
-from labelkin.report.figures.grids import dendrogram_lines, rounded
+from labelkin.report.figures.grids import branches, dendrogram_lines, rounded
 from labelkin.report.figures.text import shown
 from labelkin.report.figures.theme import MUTED, Figure, go, new_figure, series_color
 from labelkin.report.groups import Groups
@@ -89,14 +89,7 @@ def _taxonomy_lines(taxonomy: Taxonomy, place_of_class: dict[int, int]) -> Any:
         above = taxonomy.parents[node]
         xs += [across[above], across[above], across[node], None]
         ys += [place[above], place[node], place[node], None]
-    return go.Scatter(
-        x=rounded(xs),
-        y=rounded(ys),
-        mode="lines",
-        line={"color": MUTED, "width": 1.2},
-        hoverinfo="skip",
-        showlegend=False,
-    )
+    return branches(xs, ys)
 
 
 def _links(left: dict[int, int], right: dict[int, int], groups: Groups | None, begin: float, end: float) -> list[Any]:
