@@ -36,12 +36,15 @@ def test_the_page_says_first_how_good_and_how_mild(arrays: dict[str, np.ndarray]
     assert f"severity {found.hierarchy.severity:.2f} against {found.hierarchy.severity_by_chance:.2f}" in page
     assert "0 <script>" not in page  # names are text
     assert "What arrays learned" not in page
-    assert "Least expected" in page or "least expected" in page
+    changed = found.crm[0].changed
+    assert f"changes {changed:,} of the answers" in page
+    assert f"{found.crm[0].became_right:,} become right and {found.crm[0].became_wrong:,} wrong" in page
 
 
 def test_without_a_taxonomy_nothing_is_costed_on_a_learned_tree(arrays: dict[str, np.ndarray], tmp_path: Path):
     page = write_audit_page(audit(arrays), tmp_path / "page.html").read_text()
     assert "× distance 2" not in page
+    assert "of the answers" not in page
     assert "they need a taxonomy" in page
     assert "against" not in page.partition("</h1>")[0].rpartition("<h1")[2]
 
