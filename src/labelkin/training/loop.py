@@ -18,6 +18,7 @@ from labelkin.training.interrupt import Diverged, Interrupted, StopAfterStep
 from labelkin.training.model import Model
 from labelkin.training.modes import batch_statistics
 from labelkin.training.optimizer import lay_out_as_parameters, learning_rate, make_optimizer
+from labelkin.training.pace import Pace
 from labelkin.training.packing import state_of
 from labelkin.training.progress import Progress, Silent
 from labelkin.training.settings import Settings
@@ -58,6 +59,7 @@ class Trainer:
         )  # of this epoch so far; a tensor, so that no step waits for it
         self.history: list[dict[str, float]] = []
         self.seconds = 0.0
+        self.pace = Pace()
         self.best: dict[str, Any] | None = None  # the weights of the best epoch on validation data
 
     def fit(self, *, resume: bool = False) -> Trained:
@@ -145,10 +147,12 @@ class Trainer:
         if self._chosen_on is not None and self._best_epoch() == epoch + 1:
             self.best = state_of(self.model)
         self.epoch, self.step = epoch + 1, 0
-        self._save()
+        ended = self.epoch == self.settings.epochs
+        stopped = not ended and self._agreed(stop)
+        self._save(needed=ended or stopped)
         progress.epoch(epoch, row)
         self.log(row)
-        if self.epoch < self.settings.epochs and self._agreed(stop):
+        if stopped:
             raise Interrupted
 
     def _evaluate(self, part: str) -> Evaluation:
@@ -190,9 +194,13 @@ class Trainer:
             self.folder.finish(state_of(self.model), final, tested.outputs, seconds=self.seconds)
         return Trained(self.model, self.history, self._best_epoch(), concluded, tested.outputs, self.seconds)
 
-    def _save(self) -> None:
+    def _save(self, *, needed: bool = True) -> None:
+        """Save the state where it is needed or due; the history in any case."""
         self.model.objective.synchronize()
         if self.folder is None or self.place.rank != 0:
+            return
+        if not needed and not self.pace.due():
+            self.folder.write_metrics(self.history)
             return
         progress = {
             "epoch": self.epoch,
@@ -207,7 +215,8 @@ class Trainer:
             "best": self.best,
             "random": {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all()},
         }
-        self.folder.save_state(progress, tensors)
+        with self.pace.saving():
+            self.folder.save_state(progress, tensors)
 
     def _restore(self) -> None:
         found = None if self.folder is None else self.folder.load_state()

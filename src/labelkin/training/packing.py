@@ -18,7 +18,7 @@ TENSOR, TUPLE, PAIRS = "@tensor", "@tuple", "@pairs"
 def pack(value: Any, tensors: dict[str, Tensor], path: str = "") -> Any:
     """`value` with each tensor replaced by its name in `tensors`, which is filled on the way."""
     if isinstance(value, Tensor):
-        tensors[path] = value.detach().cpu().contiguous().clone()
+        tensors[path] = value.detach().to("cpu", copy=True).contiguous()  # a file refuses tensors that share memory
         return {TENSOR: path}
     if isinstance(value, Mapping):
         if all(isinstance(key, str) for key in value):
