@@ -4,7 +4,6 @@ import os
 import platform
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -54,7 +53,7 @@ class Bench:
             return
         try:
             options = resolved(spec.options, self.context.classes)
-            OBJECTIVES[spec.objective].build(replace(self.context, features=1), **options)
+            OBJECTIVES[spec.objective].build(self.context.with_features(1), **options)
         except (TypeError, AttributeError) as error:  # a word where a number or an array belongs
             given = ", ".join(f"{name}={value!r}" for name, value in spec.options.items())
             raise InputError(f"the objective {spec.objective!r} cannot take {given} ({error}).") from error
@@ -82,9 +81,10 @@ def train(
         return train_translation(spec, path, resume=resume, progress=progress, log=log)
     bench = bench if bench is not None and bench.serves(spec) else Bench(spec)
     check(spec, bench)
-    dataset, context = bench.dataset, bench.context
+    dataset = bench.dataset
     backbone = spec.backbone or models.default(dataset.shape)
-    options = resolved(spec.options, context.classes)
+    options = resolved(spec.options, bench.context.classes)
+    context = bench.context.afresh()
     model = build_model(spec.objective, options, backbone, dataset.shape, context, seed=spec.settings.seed)
     task = Classify(dataset, context.tree())
     folder = None if path is None else RunFolder(os.fspath(path))

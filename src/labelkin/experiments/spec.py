@@ -1,5 +1,6 @@
 """What a run is asked to be, as plain values: what its folder keeps and what it is rebuilt from."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from json import dumps
@@ -27,6 +28,8 @@ class RunSpec:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name in ("data", "taxonomy", "data_options", "options"):
+            object.__setattr__(self, name, _paths_as_text(getattr(self, name)))
         _check_plain("taxonomy", self.taxonomy)
         for group in (self.data_options, self.options):
             for name, value in group.items():
@@ -80,6 +83,12 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in values.items():
         flat.update(value if isinstance(value, Mapping) else {name: value})
     return flat
+
+
+def _paths_as_text(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _paths_as_text(own) for name, own in value.items()}
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 def _check_plain(name: str, value: Any) -> None:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +77,5 @@ def build_model(
     """The model of a run; the backbone's first weights depend on the seed alone, so that all objectives share them."""
     torch.manual_seed(seed)
     net = models.build(backbone, shape)
-    known = {field.name: getattr(context, field.name) for field in fields(context)}
-    head = OBJECTIVES[objective].build(Context(**{**known, "features": net.features}), **options)
+    head = OBJECTIVES[objective].build(context.with_features(net.features), **options)
     return Model(net, head)

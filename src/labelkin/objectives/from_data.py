@@ -1,0 +1,66 @@
+"""What training data say of their classes where nobody says more: a tree, and who looks like whom."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from labelkin import relations
+from labelkin._checks import InputError
+from labelkin.structure import Taxonomy
+
+LDA_SAMPLES = 5_000  # discriminant axes settle long before a data set ends
+LDA_FEATURES = 512  # of vectors: with as many features as samples the axes fit anything, and take minutes
+
+
+class FromData:
+    """Each is made when it is asked for first, and once."""
+
+    def __init__(self, classes: tuple[str, ...], inputs: Tensor, targets: Tensor) -> None:
+        _check_targets(targets, len(inputs), len(classes))
+        self.classes, self.inputs, self.targets = classes, inputs, targets
+
+    @cached_property
+    def tree(self) -> Taxonomy:
+        """Average linkage of the class means of the inputs."""
+        from scipy.cluster.hierarchy import linkage  # most of what importing labelkin would cost
+
+        return Taxonomy.from_linkage(linkage(self._class_means(), method="average"), self.classes)
+
+    @cached_property
+    def similarity(self) -> Tensor:
+        """(K, K) by discriminant analysis, of some samples where there are many: seconds where inputs are images."""
+        step = max(1, len(self.inputs) // LDA_SAMPLES)
+        return relations.lda(_narrowed(self.inputs[::step]), self.targets[::step], classes=self.classes)
+
+    def _class_means(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        flat = self.inputs.reshape(len(self.inputs), -1).double()
+        sums = torch.zeros(len(self.classes), flat.shape[1], dtype=torch.float64).index_add(
+            0, self.targets.cpu(), flat.cpu()
+        )
+        counts = torch.bincount(self.targets.cpu(), minlength=len(self.classes))
+        if int(counts.min()) == 0:
+            absent = [name for name, count in zip(self.classes, counts.tolist(), strict=True) if not count]
+            raise InputError(
+                f"Context: no training sample of class {absent[0]!r}; a tree of the classes needs one of every class."
+            )
+        return (sums / counts.unsqueeze(-1)).numpy()
+
+
+def _narrowed(inputs: Tensor) -> Tensor:
+    """Wide vectors, such as a text's, by a fixed random projection, which keeps angles; pixels stay as they are."""
+    if inputs.ndim != 2 or inputs.shape[1] <= LDA_FEATURES:
+        return inputs
+    axes = torch.randn(inputs.shape[1], LDA_FEATURES, generator=torch.Generator().manual_seed(0))
+    return inputs.cpu().float() @ axes
+
+
+def _check_targets(targets: Tensor, samples: int, classes: int) -> None:
+    if targets.shape != (samples,) or targets.is_floating_point():
+        got = f"{tuple(targets.shape)} of {targets.dtype}"
+        raise InputError(f"targets: expected a class position for each of {samples} inputs, got {got}.")
+    if samples and not 0 <= int(targets.min()) <= int(targets.max()) < classes:
+        wrong = f"{int(targets.min())} to {int(targets.max())}"
+        raise InputError(f"targets: expected class positions from 0 to {classes - 1}, got {wrong}.")
