@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from labelkin import InputError, metrics
-from labelkin.bench import Timing, naa, result, time_metrics, time_naa, time_tree_losses
+from labelkin.bench import Timing, naa, result, time_many_labels, time_metrics, time_naa, time_tree_losses
 from labelkin.bench import metrics as bench_metrics
 from labelkin.bench.fresh import Pass, fresh_pass
 from labelkin.cli.bench import app
@@ -122,6 +122,10 @@ def test_tree_losses_beside_flat_cross_entropy():
         (("metrics", "--samples", "100", "--classes", "30"), "metrics: 100 samples, 30 classes, 3 superclasses; "),
         (("naa", "--samples", "20", "--classes", "4", "--features", "3"), "naa: 20 samples, 4 classes, 3 features; "),
         (("tree-losses", "cifar10", "--batch", "2"), "tree losses: cifar10, "),
+        (
+            ("many-labels", "--labels", "90", "--features", "4", "--tokens", "6", "--optimizer"),
+            "many labels: 90 labels, ",
+        ),
     ],
 )
 def test_the_command_prints_a_table_and_json(arguments, heading: str):
@@ -139,6 +143,7 @@ def test_the_command_prints_a_table_and_json(arguments, heading: str):
         (lambda: time_metrics(samples=10), "samples: expected a whole number of at least 100, got 10"),
         (lambda: time_naa(samples=5, classes=10), "samples: expected a whole number of at least 10, got 5"),
         (lambda: time_tree_losses("cifar100", batch=0), "batch: expected a whole number of at least 1, got 0"),
+        (lambda: time_many_labels(labels=1), "labels: expected a whole number of at least 2, got 1"),
     ],
 )
 def test_sizes_that_cannot_be_are_refused(call, sentence: str):

@@ -1,5 +1,6 @@
 """Benchmarks: ours beside the literal forms and other packages, as ratios inside one run."""
 
+from labelkin.bench.many_labels import ManyLabels, time_many_labels
 from labelkin.bench.metrics import time_metrics
 from labelkin.bench.naa import time_naa
 from labelkin.bench.result import Benchmark, Row, Slow
@@ -9,10 +10,12 @@ from labelkin.bench.tree_losses import TreeLosses, time_tree_losses
 __all__ = [
     "Benchmark",
     "Machine",
+    "ManyLabels",
     "Row",
     "Slow",
     "Timing",
     "TreeLosses",
+    "time_many_labels",
     "time_metrics",
     "time_naa",
     "time_tree_losses",

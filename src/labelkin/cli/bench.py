@@ -10,14 +10,14 @@ from typer import Argument, Option
 from labelkin.cli.show import say, say_json, say_table
 
 if TYPE_CHECKING:
-    from labelkin.bench import Benchmark, Row, Timing, TreeLosses
+    from labelkin.bench import Benchmark, ManyLabels, Row, Timing, TreeLosses
 
 app = typer.Typer(no_args_is_help=True, help="How fast it is: ratios inside one run, medians with their spread.")
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
 Repeats = Annotated[int, Option(help="Calls of which the median counts.")]
 Threads = Annotated[int, Option(help="Of the pass in a fresh process.")]
 Trees = Annotated[list[str] | None, Argument(help="Shipped trees or files. Default: cifar100.", metavar="NAME|FILE")]
-GIB = 2**30
+GIB, MIB = 2**30, 2**20
 
 
 @app.command()
@@ -76,6 +76,29 @@ def tree_losses(
         return
     for one in found:
         _say_tree_losses(one)
+
+
+@app.command("many-labels")
+def many_labels(
+    labels: int = 50_000,
+    features: int = 512,
+    tokens: int = 1024,
+    rank: int = 100,
+    optimizer: Annotated[bool, Option("--optimizer", help="With an update by Adam.")] = False,
+    repeats: Repeats = 20,
+    json: Json = False,
+) -> None:
+    """A step with the compressed label embedding beside a linear layer and cross entropy, on a GPU where there is one."""
+    from labelkin.bench import time_many_labels
+    from labelkin.bench.many_labels import as_dict
+
+    found = time_many_labels(
+        labels=labels, features=features, tokens=tokens, rank=rank, optimizer=optimizer, repeats=repeats
+    )
+    if json:
+        say_json(as_dict(found))
+    else:
+        _say_many_labels(found)
 
 
 @app.command("all")
@@ -143,3 +166,26 @@ def _say_tree_losses(found: TreeLosses) -> None:
     say_table(("loss", "us", "from - to (ms)", "x flat"), rows)
     say("")
     say(f"Reading and writing the node logits once takes {1e6 * found.floor.median:.0f} us.")
+
+
+def _say_many_labels(found: ManyLabels) -> None:
+    on = found.machine
+    say(f"many labels: {found.labels:,} labels, {found.tokens:,} x {found.features} features, rank {found.rank}")
+    say(f"{on.device}, {on.cores} cores, {on.threads} threads, torch {on.torch}; median of {found.ours.timing.repeats}")
+    say("")
+    rows = [
+        (name, f"{1e3 * step.timing.median:.2f}", _spread(step.timing), _mebibytes(step.peak_bytes))
+        for name, step in (("linear and cross entropy", found.plain), ("compressed label embedding", found.ours))
+    ]
+    say_table(("a step", "ms", "from - to", "peak MiB"), rows)
+    say("")
+    memory = (
+        "peak memory is counted on a GPU alone"
+        if found.times_memory is None
+        else f"{found.times_memory:.2f} x the memory"
+    )
+    say(f"{found.times_time:.3g} x the time; {memory}.")
+
+
+def _mebibytes(count: int | None) -> str:
+    return "-" if count is None else f"{count / MIB:,.0f}"
