@@ -93,7 +93,9 @@ def work(rank: int, ranks: int, folder: Path) -> None:
     for case, compiled in jobs:
         name = f"{case}-compiled" if compiled else str(case)
         meeting = f"file://{folder}/{name}.store"
-        dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=ranks, timeout=timedelta(seconds=30))
+        dist.init_process_group(
+            "gloo", init_method=meeting, rank=rank, world_size=ranks, timeout=timedelta(seconds=300)
+        )
         try:
             result: Any = train(case, rank=rank, ranks=ranks, compiled=compiled)
         except Exception:

@@ -378,6 +378,55 @@ MUTANTS = [
         "<= 0:",
         "test_engines.py -k dies",
     ),
+    Mutant(
+        "label embedding: chunks do not count where z2 is right",
+        "objectives/chunks.py",
+        "learned /= right",
+        "learned /= samples",
+        "test_memory.py -k chunks_change",
+    ),
+    Mutant(
+        "label embedding: a rest of samples is left out of the chunks",
+        "objectives/chunks.py",
+        "for start in range(0, len(batch.target), size):",
+        "for start in range(0, len(batch.target) - size + 1, size):",
+        "test_memory.py -k chunks_change",
+    ),
+    Mutant(
+        "label embedding: chunks forget what the loss is multiplied by",
+        "objectives/chunks.py",
+        "gradient.mul_(factor.to(gradient.dtype))",
+        "pass",
+        "test_memory.py -k multiplied",
+    ),
+    Mutant(
+        "context: every run makes a discriminant analysis",
+        "objectives/context.py",
+        ' and "similarity" in self._asked',
+        "",
+        "test_context.py",
+    ),
+    Mutant(
+        "context: what one objective asked for is kept for the next",
+        "objectives/context.py",
+        "return self._with(_asked=set())",
+        "return self._with()",
+        "test_context.py",
+    ),
+    Mutant(
+        "pace: a costly save is always due",
+        "training/pace.py",
+        "self._cost <= CHEAP or",
+        "True or",
+        "test_pace.py",
+    ),
+    Mutant(
+        "pace: a stopped run is not saved",
+        "training/loop.py",
+        "self._save(needed=ended or stopped)",
+        "self._save(needed=ended)",
+        "test_pace.py",
+    ),
 ]
 
 

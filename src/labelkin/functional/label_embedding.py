@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from labelkin.functional.cross_entropy import cross_entropy, pick, soft_cross_entropy
+from labelkin.functional.cross_entropy import pick, soft_cross_entropy
 
 
 class EmbeddingTerms(NamedTuple):
@@ -28,11 +28,13 @@ def embedding_terms(
     The paper states the stop that keeps z2 from the hidden layer, which is the head's; the two here are the released code's.
     `absolute` takes `|z2'_y - alpha|` for the hinge, as the released code for text does.
     """
-    excess = pick(F.log_softmax(z2, -1), target).exp() - alpha
+    predicted = F.log_softmax(z1, -1)
+    similar = pick(F.log_softmax(z2, -1), target)
+    excess = similar.exp() - alpha
     return EmbeddingTerms(
-        hard=cross_entropy(z1, target),
-        soft=soft_cross_entropy(z1, torch.softmax(e.detach(), -1)),
-        similarity=cross_entropy(z2, target),
+        hard=-pick(predicted, target),
+        soft=-(torch.softmax(e.detach(), -1) * predicted).sum(-1),
+        similarity=-similar,
         confidence=excess.abs() if absolute else F.relu(excess).pow(p),
         embedding=soft_cross_entropy(e, torch.softmax(z2.detach() / tau, -1)),
         right=z2.argmax(-1) == target,

@@ -1,7 +1,7 @@
 """The label embedding network (003): a second head learns which classes look alike, and its lesson softens the target."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -19,9 +19,6 @@ from labelkin.objectives import inputs
 from labelkin.objectives.base import Objective
 from labelkin.objectives.batch import Batch, Loss
 from labelkin.objectives.chunks import CHUNK, in_chunks
-
-if TYPE_CHECKING:
-    pass
 
 
 class TwoHeads(NamedTuple):
@@ -72,6 +69,7 @@ class LabelEmbedding(Objective):
     """
 
     outputs_type: ClassVar[type | None] = TwoHeads
+    embedding_parameters: ClassVar[tuple[str, ...]] = ("embedding",)
     accumulates: ClassVar[bool] = False  # a term is divided by the number of samples that z2 gets right
 
     updates: Tensor
@@ -133,25 +131,37 @@ class LabelEmbedding(Objective):
         )
 
     def _combine(self, sums: Sums, predicted: Tensor | None = None) -> Loss:
-        """Divide by the weight of all processes' samples and add up as the preset says."""
-        preset = PRESETS[self.weights]
-        start_after = preset.start_after if self.start_after is None else self.start_after
-        totals = sum_over_processes(torch.stack([sums.weight, sums.right]).detach())
-        samples, right = torch.where(totals > 0, totals, torch.ones_like(totals)) / world_size()
-        terms = {
+        terms = self._terms(sums, self._divisor(sums.weight), self._divisor(sums.right))
+        return self._loss(self._total(terms), terms, predicted)
+
+    def _loss(self, total: Tensor, terms: dict[str, Tensor], predicted: Tensor | None) -> Loss:
+        return Loss(total, terms, {"updates": self.updates + 1}, predicted)
+
+    def _divisor(self, weight: Tensor) -> Tensor:
+        """What a sum over this process's samples is divided by: the weight of all processes', shared among them."""
+        total = sum_over_processes(weight.detach())
+        return torch.where(total > 0, total, torch.ones_like(total)) / world_size()
+
+    def _terms(self, sums: Sums, samples: Tensor, right: Tensor) -> dict[str, Tensor]:
+        summed = PRESETS[self.weights].summed
+        return {
             "hard": sums.hard / samples,
             "soft": sums.soft / samples,
             "similarity": sums.similarity / samples,
-            "confidence": sums.confidence * world_size() if preset.summed else sums.confidence / samples,
+            "confidence": sums.confidence * world_size() if summed else sums.confidence / samples,
             "embedding": sums.embedding / right,
         }
-        teaching = (as_it_was(self.updates) >= start_after).to(samples.dtype)
+
+    def _total(self, terms: Mapping[str, Tensor]) -> Tensor:
+        """The terms added up as the preset says."""
+        preset = PRESETS[self.weights]
+        start_after = preset.start_after if self.start_after is None else self.start_after
+        teaching = (as_it_was(self.updates) >= start_after).to(terms["soft"].dtype)
         learned = terms["similarity"] + terms["confidence"] + terms["embedding"]
-        total = preset.hard * terms["hard"] + preset.soft * teaching * terms["soft"] + learned
-        return Loss(total, terms, {"updates": self.updates + 1}, predicted)
+        return preset.hard * terms["hard"] + preset.soft * teaching * terms["soft"] + learned
 
     def loss_from_features(self, features: Tensor, target: Tensor, **batch: Tensor | None) -> Loss:
-        """The loss in chunks of samples whose outputs are made again in the backward pass and never held together."""
+        """The loss in chunks of samples, whose outputs are never held together."""
         if self.features is None or features[..., 0].numel() * self.num_classes <= CHUNK:
             return super().loss_from_features(features, target, **batch)
         return in_chunks(self, features, target, **batch)
@@ -164,7 +174,7 @@ class LabelEmbedding(Objective):
         return self.embed(self.rows(classes)).detach()
 
     def no_weight_decay(self) -> set[str]:
-        return {"embedding"}
+        return set(self.embedding_parameters)
 
 
 class CompressedLabelEmbedding(LabelEmbedding):
@@ -173,6 +183,8 @@ class CompressedLabelEmbedding(LabelEmbedding):
     Use `loss_from_features`: at 50,000 classes three outputs of that width would be held otherwise. A and B start normal,
     scaled so that an entry of A B has variance 1 (ours).
     """
+
+    embedding_parameters: ClassVar[tuple[str, ...]] = ("a", "b")
 
     def __init__(
         self,
@@ -211,6 +223,3 @@ class CompressedLabelEmbedding(LabelEmbedding):
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
         """(K, rank) rows of A, whose cosine says which classes are near."""
         return self.a[self.rows(classes, width=self.rank)].detach()
-
-    def no_weight_decay(self) -> set[str]:
-        return {"a", "b"}
