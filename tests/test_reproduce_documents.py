@@ -75,7 +75,20 @@ def test_published_against_measured(tmp_path):
     assert "`labelkin compare plan.yaml`" in told
     assert "without a cell in print: label-smoothing." in told
     assert "| MNIST |" not in told  # what was not run is counted, not listed
-    assert "8 printed numbers were not measured." in told
+    assert "Printed numbers that were not measured: 8." in told
+
+
+def test_files_of_one_table_are_told_as_one(tmp_path):
+    written(tmp_path, run("one-hot", 0.7254), recipe="003-table2", name="here", missing=["The rest."])
+    embedding = run("label-embedding", 0.7677, options={"weights": "released"})
+    told = written(tmp_path, embedding, recipe="003-table2", name="there")["reproduction.md"]
+    assert told.count("## 003-table2") == 1
+    assert line_of(told, "| ResNet-LabelEmb-18 |", "error")[-1].endswith("direction as published, not settled")
+    assert (
+        told.index("`results/here.json`: 1 runs")
+        < told.index("Missing: The rest.")
+        < told.index("`results/there.json`")
+    )
 
 
 def test_a_shorter_run_is_judged_by_direction_alone(tmp_path):

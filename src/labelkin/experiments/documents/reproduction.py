@@ -23,25 +23,27 @@ zero or one seed has none. Where runs were shorter than the paper's, or of anoth
 
 
 def reproduction(found: Sequence[Results]) -> str:
-    sections = [_section(recipe(name), results) for results in found for name in results.recipes]
+    names = dict.fromkeys(name for results in found for name in results.recipes)
+    sections = [_section(recipe(name), [results for results in found if name in results.recipes]) for name in names]
     if not sections:
         sections = ["## Nothing measured yet\n\nThere are no results of a recipe under `results/`."]
     return "\n".join([INTRODUCTION, "\n\n".join(sections), "", _rest(found)])
 
 
-def _section(found: Recipe, results: Results) -> str:
-    matched = match(found, results.runs)
-    published = any(run.settings.get("report") == "best-test" for run in results.runs)
-    told = Conditions("as-published" if published else "clean", other=matched.other)
-    judged = assess(found, matched.runs, told)
-    printed = found.printed
+def _section(found: Recipe, files: Sequence[Results]) -> str:
+    """A table or figure with the runs of all files that were made for it."""
+    runs = [run for results in files for run in results.runs]
+    matched = match(found, runs)
+    published = any(run.settings.get("report") == "best-test" for run in runs)
+    judged = assess(found, matched.runs, Conditions("as-published" if published else "clean", other=matched.other))
     lines = [
         f"## {found.id}: {found.title}",
         "",
-        f"Paper {found.paper}, {printed.source}. {summary(judged)}",
+        f"Paper {found.paper}, {found.printed.source}. {summary(judged)}",
         "",
         *_tables(judged),
-        *_notes(judged, results),
+        *_notes(judged),
+        *(line for results in files for line in _made(results, judged.conditions.protocol)),
     ]
     if matched.further:
         lines.append(f"- {_further(matched.further)}")
@@ -55,20 +57,26 @@ def _tables(judged: Reproduction) -> list[str]:
     return [*told, *([markdown_table(CLAIMS, known), ""] if known else [])]
 
 
-def _notes(judged: Reproduction, results: Results) -> list[str]:
-    found, seeds = judged.recipe, sorted({run.seed for run in results.runs})
+def _notes(judged: Reproduction) -> list[str]:
+    found = judged.recipe
     unrun = sum(cell.measured is None and cell.published is not None for cell in judged.cells)
-    precision = precision_of(results.runs)
     told = [
-        f"{len(results.runs)} runs, seeds {', '.join(map(str, seeds))}; {results.machine}, {results.date}; protocol "
-        f"{judged.conditions.protocol}{f'; {precision}' if precision else ''}.",
-        *([f"`{results.command}`"] if results.command else []),
         *(f"{column}: {words}." for column, words in judged.conditions.other.items()),
         *(f"Not the paper's: {words}." for words in found.departures),
-        *([f"{unrun} printed numbers were not measured."] if unrun else []),
-        *(f"Missing: {words}" for words in results.missing),
+        *([f"Printed numbers that were not measured: {unrun}."] if unrun else []),
     ]
     return [f"- {line}" for line in told]
+
+
+def _made(results: Results, protocol: str) -> list[str]:
+    """How the runs of a file came about, and what it lacks."""
+    seeds, precision = sorted({run.seed for run in results.runs}), precision_of(results.runs)
+    command = f" `{results.command}`" if results.command else ""
+    told = (
+        f"`results/{results.name}.json`: {len(results.runs)} runs, seeds {', '.join(map(str, seeds))}; {results.machine}, "
+        f"{results.date}; protocol {protocol}{f'; {precision}' if precision else ''}.{command}"
+    )
+    return [f"- {told}", *(f"  - Missing: {words}" for words in results.missing)]
 
 
 def _further(records: Sequence[object]) -> str:
