@@ -313,3 +313,19 @@ def test_settings_for_images_are_refused():
         Translate(corpus).batches(Settings(augment=("flip",)), Place(torch.device("cpu")))
     with pytest.raises(InputError, match="beam: expected a whole number"):
         Translate(corpus, search=Search(beam=0))
+
+
+def test_embeddings_start_uniform_or_as_wide_as_asked():
+    torch.manual_seed(0)
+    plain, wide = build_sequence_net("lstm-500x1", 300, 300), build_sequence_net("lstm-500x1:embedding_std=2", 300, 300)
+    for net in (plain, wide):
+        assert net.decoder.weight_hh_l0.abs().max() <= 0.1
+    for words in (plain.read, plain.written):
+        assert words.weight.abs().max() <= 0.1
+    for words in (wide.read, wide.written):
+        assert words.weight.std().item() == pytest.approx(2, rel=0.02)
+
+
+def test_an_embedding_cannot_start_at_nothing():
+    with pytest.raises(InputError, match=r"embedding_std: expected a number in \(0, inf\], got 0"):
+        build_sequence_net("lstm-500x1:embedding_std=0", 9, 9)

@@ -38,7 +38,8 @@ class Seq2Seq(nn.Module):
     The paper says "LSTM" and no more, so the encoder reads in one direction unless `bidirectional`, when each direction has
     half the width. Its attention feeds nothing back; without that the decoder is one LSTM over all positions, and fast.
     `input_feeding` (Luong et al. Sec. 3.3) gives each step the attentional state before it, and is a loop over positions.
-    Dropout (where: ours) falls on embeddings, between layers and on attentional states. All weights start uniform in ±.1.
+    Dropout (where: ours) falls on embeddings, between layers and on attentional states. All weights start uniform in ±.1;
+    `embedding_std` starts embeddings normal instead (ours), so that attention forms soon on a small corpus.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Seq2Seq(nn.Module):
         dropout: float = 0.2,
         bidirectional: bool = False,
         input_feeding: bool = False,
+        embedding_std: float | None = None,
     ) -> None:
         super().__init__()
         sizes = {"source_words": source_words, "target_words": target_words, "embedding": embedding}
@@ -72,6 +74,10 @@ class Seq2Seq(nn.Module):
         self.dropout = nn.Dropout(dropout)
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -0.1, 0.1)
+        if embedding_std is not None:
+            check_number("embedding_std", embedding_std, low=0, open_low=True)
+            for words in (self.read, self.written):
+                nn.init.normal_(words.weight, std=embedding_std)
 
     def forward(self, inputs: Teacher) -> Tensor:
         state = self.encode(inputs.source, inputs.lengths)
