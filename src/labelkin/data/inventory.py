@@ -5,8 +5,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from labelkin._checks import InputError, near
-from labelkin.data.locate import find, obtain
+from labelkin.data.corpora.loading import MULTI30K_PLACE
+from labelkin.data.locate import Place, find, obtain
 from labelkin.data.sources import DATASETS, INSIDE
+
+
+class Known(NamedTuple):
+    title: str
+    place: Place
+
+
+KNOWN = {name: Known(source.title, source.place) for name, source in DATASETS.items()} | {
+    "multi30k:en-de": Known("31,014 captions in English, German, French and Czech, any pair of them", MULTI30K_PLACE)
+}
 
 
 class Entry(NamedTuple):
@@ -19,16 +30,15 @@ class Entry(NamedTuple):
 
 def inventory(*, data_dir: str | os.PathLike[str] | None = None) -> list[Entry]:
     entries = []
-    for name, source in DATASETS.items():
-        path = find(source.place, data_dir=data_dir)
-        shown = None if source.place is INSIDE else path
-        entries.append(Entry(name, source.title, path is not None, shown, source.place.put))
+    for name, (title, place) in KNOWN.items():
+        path = find(place, data_dir=data_dir)
+        entries.append(Entry(name, title, path is not None, None if place is INSIDE else path, place.put))
     return entries
 
 
 def fetch_by_name(name: str, *, data_dir: str | os.PathLike[str] | None = None) -> Path | None:
     """Where the set lies, downloaded if need be; None for one that needs no files."""
-    if name not in DATASETS:
-        raise InputError(f"there is no data set {name!r}; known sets: {', '.join(DATASETS)}.{near(name, DATASETS)}")
-    place = DATASETS[name].place
+    if name not in KNOWN:
+        raise InputError(f"there is no data set {name!r}; known sets: {', '.join(KNOWN)}.{near(name, KNOWN)}")
+    place = KNOWN[name].place
     return None if place is INSIDE else obtain(name, place, data_dir=data_dir)
