@@ -202,3 +202,15 @@ def test_real_runs_through_the_whole_way(tmp_path):
     row = next(row for row in compared.rows if row.label == "label-smoothing")
     assert line_of(told, "| label-smoothing | 2 |", "digits, mlp", f"{100 * row.accuracy:.2f}")
     assert f"{100 * row.difference:+.2f} [" in told
+
+
+def test_a_setting_names_the_encoder_of_its_texts(tmp_path):
+    runs = [run(objective, 0.7, seed) for objective in ("one-hot", "label-smoothing") for seed in (0, 1)]
+    encoded = [{**one, "data_options": {"encoder": "minilm"}} for one in runs]
+    written(tmp_path, *runs, name="default")
+    told = written(tmp_path, *encoded, name="minilm")["choosing.md"]
+    settings = {line_of_setting[0] for line_of_setting in (line.strip("| ").split(" | ") for line in told.splitlines())}
+    assert {
+        "cifar100, resnet-18-double, 100 epochs",
+        "cifar100, resnet-18-double, 100 epochs, encoder minilm",
+    } <= settings

@@ -44,8 +44,14 @@ def settings_of(found: Iterable[Results]) -> list[Setting]:
 
 def _named(name: str, compared: Comparison) -> str:
     config = next(iter(compared.records.values()))[0].config
-    noise, tree = config["data_options"].get("label_noise"), config["taxonomy"]
-    return name + (f", label noise {noise:g}" if noise else "") + (f", tree {tree}" if tree else "")
+    encoder, noise = (config["data_options"].get(option) for option in ("encoder", "label_noise"))
+    tree = config["taxonomy"]
+    told = [
+        f"encoder {encoder}" if encoder else "",
+        f"label noise {noise:g}" if noise else "",
+        f"tree {tree}" if tree else "",
+    ]
+    return ", ".join([name, *filter(None, told)])
 
 
 def outcome(row: Row) -> str:
