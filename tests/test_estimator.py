@@ -313,3 +313,17 @@ def test_without_scikit_learn_the_line_that_installs_it_is_given(monkeypatch: py
     monkeypatch.delitem(sys.modules, "labelkin.estimator")
     with pytest.raises(ImportError, match=r"pip install 'labelkin\[sklearn\]'"):
         labelkin.KinClassifier  # noqa: B018
+
+
+def test_what_follows_from_the_data_is_no_option():
+    X, y = iris()
+    for options in ({"classes": 5}, {"features": 5}):
+        with pytest.raises(InputError, match=rf"OneHot has no option '{next(iter(options))}'"):
+            quick("one-hot", options=options).fit(X, y)
+
+
+def test_a_taxonomy_may_be_nested_names():
+    X, y = iris()
+    names = [str(name) for name in np.unique(y)]
+    nested = {"a": names[:2], "b": names[2:]}
+    assert quick("hierarchical", taxonomy=nested, epochs=1).fit(X, y).taxonomy_ == Taxonomy.from_nested(nested)

@@ -14,6 +14,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torchmetrics import MetricCollection
 
 from labelkin import metrics
 from labelkin._extras import MissingExtra
@@ -174,3 +175,47 @@ def work(rank: int, folder: Path) -> None:
 
 if __name__ == "__main__":
     work(int(sys.argv[1]), Path(sys.argv[2]))
+
+
+def wide(k: int) -> Tensor:
+    """Scores that prefer the first class, and the others in order."""
+    return -torch.arange(10.0).expand(k, 10)
+
+
+def test_a_collection_keeps_metrics_apart_that_begin_alike():
+    """torchmetrics updates one of several whose states are equal after the first batch; here all are right in it."""
+    other = random_taxonomy(np.random.default_rng(5), 10, "unbalanced")
+    tree = random_taxonomy(np.random.default_rng(6), 10, "unbalanced")
+    apart = {
+        "top 1": modules.TopKAccuracy(k=1),
+        "top 5": modules.TopKAccuracy(k=5),
+        "height": modules.AverageDistance(taxonomy=tree),
+        "edges": modules.AverageDistance(taxonomy=tree, kind="edges"),
+        "other": modules.AverageDistance(taxonomy=other),
+    }
+    collection = MetricCollection(copy.deepcopy(apart))
+    for scores, target in [(wide(2), torch.tensor([0, 0])), (wide(10), torch.full((10,), 3))]:
+        collection.update(scores, target)
+        for metric in apart.values():
+            metric.update(scores, target)
+    assert collection.compute() == {name: metric.compute() for name, metric in apart.items()}
+
+
+def test_a_collection_keeps_trees_and_tables_apart():
+    trees = [random_taxonomy(np.random.default_rng(seed), CLASSES, "unbalanced") for seed in (1, 2)]
+    apart = {f"severity {i}": modules.MistakeSeverity(taxonomy=tree) for i, tree in enumerate(trees)}
+    apart |= {f"f1 {i}": modules.HierarchicalF1(taxonomy=tree) for i, tree in enumerate(trees)}
+    apart |= {f"weighted {i}": modules.WeightedAccuracy(distances=t.distance("semantic")) for i, t in enumerate(trees)}
+    collection = MetricCollection(copy.deepcopy(apart))
+    right = torch.zeros(3, dtype=torch.int64)
+    for predicted, target in [(right, right), (torch.arange(CLASSES), torch.arange(CLASSES).flip(0))]:
+        collection.update(predicted, target)
+        for metric in apart.values():
+            metric.update(predicted, target)
+    assert collection.compute() == {name: metric.compute() for name, metric in apart.items()}
+
+
+def test_a_collection_still_shares_what_is_the_same():
+    same = MetricCollection([modules.HierarchicalPrecision(taxonomy=TREE), modules.HierarchicalRecall(taxonomy=TREE)])
+    same.update(torch.tensor([0, 1]), torch.tensor([0, 2]))
+    assert [len(group) for group in same.compute_groups.values()] == [2]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from math import isfinite
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 
@@ -23,6 +23,16 @@ def listed(names: Sequence[object], limit: int = 5) -> str:
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 
 
+def plain(value: Any) -> Any:
+    """A number of numpy's or torch's as Python's; anything else as it is."""
+    return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
+
+
+def plain_names(names: Any) -> Any:
+    """An array, index or series of names as a list; anything else as it is."""
+    return names.tolist() if getattr(names, "ndim", None) == 1 and hasattr(names, "tolist") else names
+
+
 def check_choice(argument: str, value: str, choices: Sequence[str]) -> None:
     if value not in choices:
         options = ", ".join(repr(c) for c in choices)
@@ -30,14 +40,15 @@ def check_choice(argument: str, value: str, choices: Sequence[str]) -> None:
 
 
 def check_number(
-    argument: str, value: float, *, low: float | None = None, high: float | None = None, open_low: bool = False
+    argument: str, value: Any, *, low: float | None = None, high: float | None = None, open_low: bool = False
 ) -> None:
     """Refuse what is not a finite number in [low, high], or in (low, high] with `open_low`."""
     bounds = f"{'(' if open_low else '['}{'-inf' if low is None else low}, {'inf' if high is None else high}]"
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
         raise InputError(f"{argument}: expected a number in {bounds}, got {value!r}.")
-    too_low = low is not None and (value <= low if open_low else value < low)
-    if too_low or (high is not None and value > high):
+    number = float(value)
+    too_low = low is not None and (number <= low if open_low else number < low)
+    if too_low or (high is not None and number > high):
         raise InputError(f"{argument}: expected a number in {bounds}, got {value!r}.")
 
 
@@ -48,7 +59,7 @@ def check_count(argument: str, value: Any, *, least: int = 1) -> None:
 
 
 def check_names(argument: str, names: Sequence[str], *, least: int = 1) -> None:
-    """Names are strings, not empty, each once."""
+    """Names are strings, not empty, each once; `plain_names` reads arrays of them."""
     if isinstance(names, str) or not isinstance(names, Sequence):
         raise InputError(f"{argument}: expected a list of names, got {names!r}.")
     for name in names:

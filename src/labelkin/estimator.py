@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_choice
+from labelkin._checks import InputError, check_choice, plain
 from labelkin._extras import MissingExtra
 from labelkin.data import ArraySplit, Batches, Dataset, Minibatch, Normalise
 from labelkin.objectives import OBJECTIVES
@@ -126,14 +126,14 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_choice("objective", self.objective, tuple(OBJECTIVES))
         check_choice("device", self.device, DEVICES)
         names = ("epochs", "batch_size", "optimizer", "lr", "weight_decay")
-        given = {name: _plain(getattr(self, name)) for name in names}
+        given = {name: getattr(self, name) for name in names}
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         return Settings(**given, seed=int(seed), accelerator=self.device)
 
     def _options(self) -> dict[str, Any]:
         if self.options is not None and not isinstance(self.options, Mapping):
             raise InputError(f"options: expected a mapping of names to values, got {self.options!r}.")
-        return {name: _plain(value) for name, value in (self.options or {}).items()}
+        return {name: plain(value) for name, value in (self.options or {}).items()}
 
     def _columns(self, X: npt.NDArray[np.floating[Any]], dtype: npt.DTypeLike) -> Tensor:
         """Standardised in X's own precision, and only then rounded to the network's."""
@@ -212,8 +212,3 @@ def _own_random_state() -> AbstractContextManager[None]:
     """Within it seeds are set without touching the numbers that the caller draws from torch."""
     used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     return torch.random.fork_rng(devices=range(torch.cuda.device_count()) if used else ())
-
-
-def _plain(value: Any) -> Any:
-    """Searches draw numpy's numbers; settings and options are Python's."""
-    return value.item() if isinstance(value, np.generic) else value

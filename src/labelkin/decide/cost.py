@@ -60,7 +60,10 @@ def expected_costs(probs: Tensor, costs: Costs, *, kind: DistanceKind = "height"
 
 
 def _checked(costs: Tensor | npt.NDArray[np.floating[Any]], probs: Tensor) -> Tensor:
-    matrix = torch.as_tensor(costs).to(probs.device, torch.float64)
+    try:
+        matrix = torch.as_tensor(costs).to(probs.device, torch.float64)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(f"costs: expected a labelkin.Taxonomy or a (K, K) matrix, got {costs!r:.60}.") from None
     classes = probs.shape[-1]
     if matrix.shape != (classes, classes):
         raise InputError(

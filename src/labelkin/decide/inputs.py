@@ -52,6 +52,8 @@ def check_logits(argument: str, logits: Tensor) -> None:
 
 
 def check_target(argument: str, target: Tensor, samples: int, classes: int) -> None:
+    if not isinstance(target, Tensor):
+        raise InputError(f"{argument}: expected a tensor of class positions, got {type(target).__name__}.")
     if target.shape != (samples,) or target.is_floating_point() or target.is_complex() or target.dtype == torch.bool:
         raise InputError(
             f"{argument}: expected {samples} class positions, one a sample, "

@@ -92,6 +92,9 @@ class Predictor(nn.Module):
             raise InputError(
                 f"inputs: expected shape (n, {', '.join(map(str, self.shape))}), got {tuple(values.shape)}."
             )
+        if values.is_floating_point() and not bool(values.isfinite().all()):
+            wrong = (~values.isfinite()).flatten(1).any(1).nonzero().flatten().tolist()
+            raise InputError(f"inputs: expected finite numbers, got NaN or infinite ones in row {listed(wrong)}.")
         if not self.samples.pixels or values.dtype == torch.uint8 or not len(values):
             return
         low, high = float(values.min()), float(values.max())

@@ -1,11 +1,11 @@
 """Every objective under one protocol: the main job."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from labelkin._checks import InputError, check_names
+from labelkin._checks import InputError, check_names, plain
 from labelkin.experiments.comparison import REFERENCE, Comparison, summarise
 from labelkin.experiments.plan import Arm, Plan, Planned, chosen, execute
 from labelkin.experiments.plan.execution import raise_failures
@@ -61,8 +61,12 @@ def plan_for(
     training: Mapping[str, Any] | None = None,
 ) -> Plan:
     """The plan of one data set and backbone; `options` and `grids` by objective."""
-    names = list(OBJECTIVES) if objectives is None else list(objectives)
-    if not names or not seeds:
+    chosen_names = OBJECTIVES if objectives is None else objectives
+    names = [chosen_names] if isinstance(chosen_names, str) else list(chosen_names)
+    if not isinstance(seeds, Iterable):
+        raise InputError(f"seeds: expected a list of whole numbers, such as [0, 1, 2], got {seeds!r}.")
+    own_seeds = [plain(seed) for seed in seeds]
+    if not names or not own_seeds:
         raise InputError("compare: expected at least one objective and one seed.")
     check_names("objectives", names)
     for given in (options or {}, grids or {}):
@@ -82,7 +86,7 @@ def plan_for(
         taxonomy=(taxonomy,),
         data_options=dict(data_options or {}),
         arms=tuple(arms),
-        seeds=tuple(seeds),
+        seeds=tuple(own_seeds),
         training=dict(training or {}),
     )
 

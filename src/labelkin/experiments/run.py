@@ -5,13 +5,14 @@ import platform
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import cached_property
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from labelkin import data, models
-from labelkin._checks import InputError
+from labelkin._checks import InputError, near
 from labelkin._extras import MissingExtra
 from labelkin._version import __version__
 from labelkin.data import Dataset
@@ -37,6 +38,12 @@ class Bench:
 
     @cached_property
     def dataset(self) -> Dataset:
+        known = list(signature(data.load).parameters)[1:]
+        for name in self.spec.data_options:
+            if name not in known:
+                raise InputError(
+                    f"data_options: there is no option {name!r} of data; known: {', '.join(known)}.{near(name, known)}"
+                )
         return data.load(self.spec.data, **self.spec.data_options)
 
     @cached_property

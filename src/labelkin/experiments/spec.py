@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from json import dumps
 from typing import Any, Self
 
-from labelkin._checks import InputError, listed, near
+from labelkin._checks import InputError, listed, near, plain
 from labelkin.objectives import OBJECTIVES
 from labelkin.training import Settings
 
@@ -29,7 +29,7 @@ class RunSpec:
 
     def __post_init__(self) -> None:
         for name in ("data", "taxonomy", "data_options", "options"):
-            object.__setattr__(self, name, _paths_as_text(getattr(self, name)))
+            object.__setattr__(self, name, _as_text(getattr(self, name)))
         _check_plain("taxonomy", self.taxonomy)
         for group in (self.data_options, self.options):
             for name, value in group.items():
@@ -62,9 +62,8 @@ class RunSpec:
 
 
 def option_names(objective: str) -> list[str]:
-    """The options of an objective that a run may set; the rest follows from data and backbone."""
-    fixed = ("classes", "features", "samples")
-    return [name for name in OBJECTIVES[objective].option_names() if name not in fixed]
+    """The options of an objective that a run may set."""
+    return OBJECTIVES[objective].free_options()
 
 
 def check_chosen(options: Mapping[str, Mapping[str, Any]], objectives: Sequence[str]) -> None:
@@ -85,10 +84,11 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _paths_as_text(value: Any) -> Any:
+def _as_text(value: Any) -> Any:
+    """Paths and numpy's numbers as what a file holds of them."""
     if isinstance(value, Mapping):
-        return {name: _paths_as_text(own) for name, own in value.items()}
-    return os.fspath(value) if isinstance(value, os.PathLike) else value
+        return {name: _as_text(own) for name, own in value.items()}
+    return os.fspath(value) if isinstance(value, os.PathLike) else plain(value)
 
 
 def _check_plain(name: str, value: Any) -> None:

@@ -40,11 +40,13 @@ def sum_by_class(batches: Iterable[tuple[Tensor, ...]], classes: int, width: int
     total, weight = torch.zeros(classes, width, dtype=torch.float64), torch.zeros(classes, dtype=torch.float64)
     with torch.no_grad():
         for outputs, target, *given in batches:
-            _check_batch(outputs, target, classes, width)
             total, weight = total.to(outputs.device), weight.to(outputs.device)
             each = given[0].reshape(-1).double() if given else total.new_ones(target.numel())
-            total.index_add_(0, target.reshape(-1), outputs.reshape(-1, width).double() * each.unsqueeze(-1))
-            weight.index_add_(0, target.reshape(-1), each)
+            own = target.reshape(-1).long().masked_fill(each == 0, 0)  # padding may hold anything
+            _check_batch(outputs, target, own, classes, width)
+            rows = outputs.reshape(-1, width).double().masked_fill((each == 0).unsqueeze(-1), 0)
+            total.index_add_(0, own, rows * each.unsqueeze(-1))
+            weight.index_add_(0, own, each)
     return ClassSums(sum_over_processes(total), sum_over_processes(weight))
 
 
@@ -82,8 +84,11 @@ def repel(z: Tensor, target: Tensor, weight: Tensor, classes: int) -> Tensor:
     return across / torch.where(pairs > 0, pairs, torch.ones_like(pairs))
 
 
-def _check_batch(outputs: Tensor, target: Tensor, classes: int, width: int) -> None:
+def _check_batch(outputs: Tensor, target: Tensor, own: Tensor, classes: int, width: int) -> None:
     if outputs.shape != (*target.shape, width):
         raise InputError(f"outputs: expected shape {(*target.shape, width)}, got {tuple(outputs.shape)}.")
-    if target.numel() and not 0 <= int(target.min()) <= int(target.max()) < classes:
-        raise InputError(f"target: expected class positions from 0 to {classes - 1}, got {int(target.max())}.")
+    if not own.numel():
+        return
+    low, high = int(own.min()), int(own.max())
+    if low < 0 or high >= classes:
+        raise InputError(f"target: expected class positions from 0 to {classes - 1}, got {low if low < 0 else high}.")

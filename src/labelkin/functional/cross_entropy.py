@@ -44,7 +44,8 @@ def smoothed_cross_entropy(logits: Tensor, target: Tensor, smoothing: float) -> 
 def confidence_penalty(logits: Tensor, target: Tensor, strength: float) -> Tensor:
     """Cross entropy plus `strength * sum_k p_k log p_k` (002 Eq. 6, Pereyra et al.)."""
     log_probs = F.log_softmax(logits, -1)
-    negative_entropy = (log_probs.exp() * log_probs).sum(-1)
+    finite = log_probs.clamp_min(torch.finfo(log_probs.dtype).min)  # p log p is 0 for a class masked with -inf
+    negative_entropy = (log_probs.exp() * finite).sum(-1)
     mass = target.sum(-1) if is_soft(target) else 1.0
     return expected(-log_probs, target) + strength * mass * negative_entropy
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, check_count
-from labelkin.metrics.inputs import check_whole
+from labelkin.metrics.inputs import check_taxonomy, check_whole
 from labelkin.structure import Taxonomy
 
 
@@ -38,6 +38,8 @@ def top_k_accuracy(scores: Tensor, target: Tensor, *, k: int) -> Metric:
     more it is 1. Undefined without samples: NaN, with a warning.
     """
     check_count("k", k)
+    if not isinstance(scores, Tensor) or not scores.ndim:
+        raise InputError(f"scores: expected a tensor (n, K), got {type(scores).__name__}.")
     classes = _checked(scores[..., 0], target, scores.shape[-1])
     true = scores.gather(-1, classes.long().unsqueeze(-1))
     after = (scores < true).float().sum(-1)  # several times as fast as the sum of booleans
@@ -50,6 +52,7 @@ def mistake_severity(predicted: Tensor, target: Tensor, taxonomy: Taxonomy) -> M
     From 1 (a sibling, where leaves lie at one depth) to the height of the tree; lower is better. Undefined without
     mistakes: NaN, with a warning.
     """
+    check_taxonomy(taxonomy)
     classes = len(taxonomy.leaves)
     wrong = predicted != _checked(predicted, target, classes)
     check_whole("predicted", predicted, classes)
@@ -70,6 +73,9 @@ def warn_undefined(sentence: str, *, stacklevel: int = 3) -> None:
 
 
 def _checked(predicted: Tensor, target: Tensor, classes: int | None = None) -> Tensor:
+    for argument, given in (("predicted", predicted), ("target", target)):
+        if not isinstance(given, Tensor):
+            raise InputError(f"{argument}: expected a tensor, got {type(given).__name__}.")
     if predicted.shape != target.shape:
         raise InputError(
             f"target: expected shape {tuple(predicted.shape)}, like the predictions, got {tuple(target.shape)}."

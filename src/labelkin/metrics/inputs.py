@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, listed
+from labelkin.structure import Taxonomy
 
 Table = Tensor | npt.NDArray[np.floating] | Sequence[Sequence[float]]
 Numbers = Tensor | npt.NDArray[np.floating] | Sequence[float]
@@ -22,6 +23,8 @@ def check_classes(argument: str, given: Tensor, classes: int | None = None) -> N
 
 def check_whole(argument: str, given: Tensor, classes: int | None = None) -> None:
     """Positions of classes, in any shape."""
+    if not isinstance(given, Tensor):
+        raise InputError(f"{argument}: expected a tensor of classes, got {type(given).__name__}.")
     if given.dtype.is_floating_point or given.dtype.is_complex or given.dtype == torch.bool:
         raise InputError(f"{argument}: expected classes as whole numbers, got {given.dtype}.")
     if not given.numel():
@@ -86,6 +89,11 @@ def check_probs(probs: Tensor, target: Tensor) -> None:
             f"probs: expected rows that sum to 1, got {len(off)} of {len(probs)} that do not (row {first} sums to "
             f"{float(sums[first]):.4g}); divide each row by its sum, or pass logits.softmax(-1) where these are scores."
         )
+
+
+def check_taxonomy(given: object) -> None:
+    if not isinstance(given, Taxonomy):
+        raise InputError(f"taxonomy: expected a labelkin.Taxonomy, got {type(given).__name__}.")
 
 
 def table(argument: str, given: Table, classes: int | None = None) -> Tensor:

@@ -6,6 +6,7 @@ what makes them add up over batches and processes. Import this file itself: it n
 
 import warnings
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import torch
 from torch import Tensor
@@ -47,6 +48,15 @@ class _Sums(Metric):
         for name in names:
             self.add_state(name, torch.zeros(size, dtype=torch.float64), dist_reduce_fx="sum")
 
+    def _tell_apart(self, *by: object) -> None:
+        """Keep a collection from taking one metric's sums for another's.
+
+        A `MetricCollection` updates only one of those whose states are equal after the first batch, and states of different
+        trees or k may be equal then.
+        """
+        told = crc32(b"".join(_bytes_of(part) for part in by)).to_bytes(4, "big")
+        self.add_state("_configuration", torch.tensor(list(told), dtype=torch.float64), dist_reduce_fx="max")
+
     def _divided(self, part: Tensor, whole: Tensor) -> Tensor:
         if not whole:
             basic.warn_undefined(
@@ -64,6 +74,7 @@ class _Mean(_Sums):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self._add_sums("total", "count")
+        self._tell_apart(type(self).__name__)
 
     def _measure(self, given: Tensor, target: Tensor) -> basic.Metric:
         raise NotImplementedError
@@ -97,6 +108,7 @@ class TopKAccuracy(_Mean):
         super().__init__(**settings)
         check_count("k", k)
         self.k = k
+        self._tell_apart(type(self).__name__, k)
 
     def _measure(self, given: Tensor, target: Tensor) -> basic.Metric:
         return basic.top_k_accuracy(given, target, k=self.k)
@@ -111,6 +123,7 @@ class MistakeSeverity(_Mean):
     def __init__(self, *, taxonomy: Taxonomy, **settings: Any) -> None:
         super().__init__(**settings)
         self.taxonomy = taxonomy
+        self._tell_apart(type(self).__name__, taxonomy)
 
     def _measure(self, given: Tensor, target: Tensor) -> basic.Metric:
         return basic.mistake_severity(given, target, self.taxonomy)
@@ -126,6 +139,7 @@ class AverageDistance(_Mean):
         check_count("k", k)
         check_choice("kind", kind, DISTANCES)
         self.taxonomy, self.k, self.kind = taxonomy, k, kind
+        self._tell_apart(type(self).__name__, taxonomy, k, kind)
 
     def _measure(self, given: Tensor, target: Tensor) -> basic.Metric:
         return hierarchical.average_distance(given, target, self.taxonomy, k=self.k, kind=self.kind)
@@ -152,6 +166,7 @@ class _Ancestors(_Sums):
         super().__init__(**settings)
         self.taxonomy = taxonomy
         self._add_sums("shared", "predicted", "true")
+        self._tell_apart(taxonomy)
 
     def update(self, predicted: Tensor, target: Tensor) -> None:
         counts = hierarchical.ancestor_counts(predicted, target, self.taxonomy)
@@ -194,6 +209,7 @@ class WeightedAccuracy(_Sums):
         size = len(table("distances", distances))
         self.register_buffer("distances", scaled(distances, size, normalise=normalise), persistent=False)
         self._add_sums("hits", "misses")
+        self._tell_apart(self.distances)
 
     def update(self, predicted: Tensor, target: Tensor) -> None:
         check_pair(predicted, target, len(self.distances))
@@ -227,3 +243,9 @@ class CalibrationError(_Sums):
     def compute(self) -> Tensor:
         sums = calibration.BinSums(self.samples, self.confidence, self.hits)
         return self.samples.new_tensor(calibration.calibration_of(sums).error)
+
+
+def _bytes_of(part: object) -> bytes:
+    if isinstance(part, Taxonomy):
+        return part.parents.tobytes() + part.leaves.tobytes()
+    return part.cpu().numpy().tobytes() if isinstance(part, Tensor) else f"{part};".encode()

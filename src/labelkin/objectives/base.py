@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from labelkin._checks import InputError, check_count, near
+from labelkin._checks import InputError, check_count, near, plain_names
 from labelkin.functional.collectives import global_mean
 from labelkin.functional.cross_entropy import is_soft
 from labelkin.objectives import inputs
@@ -51,6 +51,7 @@ class Objective(nn.Module):
         _width: int | None = None,
     ) -> None:
         super().__init__()
+        classes = plain_names(classes)
         self.num_classes = count_classes(classes)
         self.classes = tuple(classes) if isinstance(classes, Sequence) else self.num_classes
         self.features = features
@@ -64,7 +65,7 @@ class Objective(nn.Module):
     @classmethod
     def build(cls, context: Context, **options: Any) -> Self:
         """The objective with working defaults from data and taxonomy, and `options` in their place where given."""
-        known = cls.option_names()
+        known = cls.free_options()
         for name in options:
             if name not in known:
                 raise InputError(f"{cls.__name__} has no option {name!r}.{near(name, known)}")
@@ -75,6 +76,11 @@ class Objective(nn.Module):
     def option_names(cls) -> list[str]:
         """The keywords of the constructor."""
         return [name for name in inspect.signature(cls).parameters if not name.startswith("_")]
+
+    @classmethod
+    def free_options(cls) -> list[str]:
+        """Those that are a matter of choice; the rest follows from data and backbone."""
+        return [name for name in cls.option_names() if name not in ("classes", "features", "samples")]
 
     @classmethod
     def defaults(cls, context: Context, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,8 @@ class FromData:
     """Each is made when it is asked for first, and once."""
 
     def __init__(self, classes: tuple[str, ...], inputs: Tensor, targets: Tensor) -> None:
+        if not isinstance(inputs, Tensor):
+            raise InputError(f"inputs: expected a tensor (n, ...), got {type(inputs).__name__}.")
         _check_targets(targets, len(inputs), len(classes))
         self.classes, self.inputs, self.targets = classes, inputs, targets
 
@@ -58,6 +60,8 @@ def _narrowed(inputs: Tensor) -> Tensor:
 
 
 def _check_targets(targets: Tensor, samples: int, classes: int) -> None:
+    if not isinstance(targets, Tensor):
+        raise InputError(f"targets: expected a tensor of class positions, got {type(targets).__name__}.")
     if targets.shape != (samples,) or targets.is_floating_point():
         got = f"{tuple(targets.shape)} of {targets.dtype}"
         raise InputError(f"targets: expected a class position for each of {samples} inputs, got {got}.")

@@ -32,6 +32,7 @@ def flatten(
     lead = _leading_shape(parts, objective.width)
     flat = [widened(part).reshape(-1, part.shape[-1]) for part in parts]
     batch = _flat_batch(objective, flat[0], lead, target, node=node, weight=weight, index=index)
+    flat = flat if weight is None else [without_padding(part, batch.weight) for part in flat]
     return (flat[0] if objective.outputs_type is None else objective.outputs_type(*flat)), batch
 
 
@@ -41,7 +42,8 @@ def flatten_features(
     """The same for features (..., F) whose outputs are yet to be made."""
     lead = _leading_shape((features,), objective.features, "features")
     flat = features.reshape(-1, features.shape[-1])
-    return flat, _flat_batch(objective, widened(flat[:, :1]), lead, target, **batch)
+    found = _flat_batch(objective, widened(flat[:, :1]), lead, target, **batch)
+    return (flat if batch.get("weight") is None else without_padding(flat, found.weight)), found
 
 
 def _flat_batch(
@@ -56,11 +58,19 @@ def _flat_batch(
 ) -> Batch:
     weights = _checked_weight(weight, lead, like)
     return Batch(
-        target=_checked_target(objective, target, lead, weight, node),
+        target=_checked_target(objective, target, lead, weight, node, like.dtype),
         weight=weights,
         node=None if node is None else _checked_node(objective, node, lead, weight),
         index=None if index is None else _integers("index", index, lead).reshape(-1),
     )
+
+
+def without_padding(rows: Tensor, weight: Tensor) -> Tensor:
+    """Zero where the weight is: what padding holds, NaN of a masked attention say, reaches neither loss nor gradients."""
+    padding = weight == 0
+    if _may_look(padding) and not padding.any():
+        return rows
+    return rows.masked_fill(padding.unsqueeze(-1), 0)
 
 
 def heads(objective: Objective, outputs: Any) -> tuple[Tensor, ...]:
@@ -78,13 +88,19 @@ def heads(objective: Objective, outputs: Any) -> tuple[Tensor, ...]:
 def single(objective: Objective, outputs: Any) -> Tensor:
     """The outputs of the head that predicts, which is the first; half types widened."""
     first = heads(objective, outputs)[0]
+    if not isinstance(first, Tensor) or not first.is_floating_point():
+        kind = first.dtype if isinstance(first, Tensor) else type(first).__name__
+        raise InputError(f"outputs: expected floating-point tensors, got {kind}.")
     if first.shape[-1] != objective.width:
         raise InputError(f"outputs: expected shape (..., {objective.width}), got {tuple(first.shape)}.")
     return widened(first)
 
 
 def class_positions(classes: Any, count: int) -> Tensor:
-    positions = torch.as_tensor(classes, dtype=torch.int64)
+    try:
+        positions = torch.as_tensor(classes, dtype=torch.int64)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(f"classes: expected class positions from 0 to {count - 1}, got {classes!r:.60}.") from None
     if positions.numel() and not 0 <= int(positions.min()) <= int(positions.max()) < count:
         raise InputError(f"classes: expected class positions from 0 to {count - 1}, got {classes!r}.")
     return positions
@@ -115,10 +131,15 @@ def _leading_shape(parts: tuple[Tensor, ...], width: int | None, argument: str =
 
 
 def _checked_target(
-    objective: Objective, target: Tensor, lead: torch.Size, weight: Tensor | None, node: Tensor | None
+    objective: Objective,
+    target: Tensor,
+    lead: torch.Size,
+    weight: Tensor | None,
+    node: Tensor | None,
+    dtype: torch.dtype,
 ) -> Tensor:
     if isinstance(target, Tensor) and target.is_floating_point():
-        return _checked_soft_target(objective, target, lead, node)
+        return _checked_soft_target(objective, target, lead, node, dtype)
     target = _integers("target", target, lead).reshape(-1)
     unused = torch.zeros_like(target, dtype=torch.bool)  # padding and unknown classes may hold anything
     if isinstance(weight, Tensor) and weight.shape == lead:
@@ -134,7 +155,10 @@ def _checked_target(
     return target
 
 
-def _checked_soft_target(objective: Objective, target: Tensor, lead: torch.Size, node: Tensor | None) -> Tensor:
+def _checked_soft_target(
+    objective: Objective, target: Tensor, lead: torch.Size, node: Tensor | None, dtype: torch.dtype
+) -> Tensor:
+    """In the precision of the outputs, whatever the probabilities came in."""
     name = type(objective).__name__
     if not objective.linear_in_target:
         raise InputError(
@@ -150,8 +174,8 @@ def _checked_soft_target(objective: Objective, target: Tensor, lead: torch.Size,
     target = widened(target).reshape(-1, objective.num_classes)
     if _may_look(target) and not bool((target >= 0).all() & ((target.sum(-1) - 1).abs() < 1e-3).all()):
         raise InputError("target: expected class probabilities that are at least 0 and sum to 1.")
-    weight = objective.class_weight
-    return target if weight is None else target * weight.to(target.dtype)
+    target, weight = target.to(dtype), objective.class_weight
+    return target if weight is None else target * weight.to(dtype)
 
 
 def _checked_weight(weight: Tensor | None, lead: torch.Size, outputs: Tensor) -> Tensor:

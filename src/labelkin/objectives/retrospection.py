@@ -136,5 +136,10 @@ class Retrospection(Objective):
         return {"soft": self._soft, "recorded": self._recorded, "fresh": self._fresh, "started": self._started}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
+        if state["soft"].shape != self._soft.shape:
+            raise InputError(
+                f"Retrospection: the saved table is of {len(state['soft']) - 1} samples of {state['soft'].shape[-1]} classes, "
+                f"this one of {self.samples} of {self.num_classes}; build it as the saved one was."
+            )
         self._soft, self._recorded, self._fresh = (state[name].clone() for name in ("soft", "recorded", "fresh"))
         self._started = state["started"]

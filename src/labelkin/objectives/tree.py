@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, plain_names
 from labelkin.functional import TreeIndex, node_log_probs, tree_index
 from labelkin.functional.cross_entropy import is_soft
 from labelkin.functional.tree import take
@@ -105,6 +105,7 @@ def in_class_order(taxonomy: Taxonomy, classes: int | Sequence[str] | None) -> T
     """The taxonomy with its classes in the order of `classes`; a set of names that differs is refused."""
     if not isinstance(taxonomy, Taxonomy):
         raise InputError(f"taxonomy: expected a labelkin.Taxonomy, got {type(taxonomy).__name__}.")
+    classes = plain_names(classes)
     if classes is None:
         return taxonomy
     if isinstance(classes, Sequence):

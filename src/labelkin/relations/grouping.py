@@ -37,7 +37,7 @@ def groups(
 
 
 def _by_class(groups: Any, classes: int | Sequence[str] | None) -> list[int]:
-    ids = list(groups)
+    ids = groups.tolist() if isinstance(groups, (Tensor, np.ndarray)) else list(groups)
     if any(not isinstance(i, Hashable) for i in ids):
         raise InputError(
             "groups: expected {group: [class, ...]} or a list with the group of each class, got a list of lists; "
@@ -51,6 +51,10 @@ def _by_class(groups: Any, classes: int | Sequence[str] | None) -> list[int]:
 
 
 def _by_group(groups: Mapping[Any, Any], classes: int | Sequence[str] | None) -> list[int]:
+    groups = {
+        name: members.tolist() if isinstance(members, (Tensor, np.ndarray)) else members
+        for name, members in groups.items()
+    }
     for name, members in groups.items():
         if isinstance(members, str):
             raise InputError(f"groups: expected a list of classes for group {name!r}, got the text {members!r}.")

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_count, check_names, listed
+from labelkin._checks import InputError, check_count, check_names, listed, plain_names
 
 ROUNDING = 1e-12  # a similarity this small is a zero that was computed
 ROW_SUM_SLACK = 1e-6
@@ -15,6 +15,7 @@ ROW_SUM_SLACK = 1e-6
 
 def count_classes(classes: int | Sequence[str]) -> int:
     """How many classes there are: `classes` is their number or their names; two at least."""
+    classes = plain_names(classes)
     if isinstance(classes, Sequence):
         check_names("classes", classes, least=2)
         return len(classes)

@@ -19,10 +19,14 @@ from labelkin.training.model import Model
 CONTEXT_IMAGES = 5_000  # of a streamed set that its tree and relation are taken from
 
 
-def taxonomy_for(choice: Taxonomy | str | os.PathLike[str] | None, dataset: Dataset) -> Taxonomy | None:
+def taxonomy_for(
+    choice: Taxonomy | Mapping[str, Any] | str | os.PathLike[str] | None, dataset: Dataset
+) -> Taxonomy | None:
     """The tree that was asked for, over the data's classes; None where there is none and none was asked for."""
     if choice is None:
         return dataset.taxonomy
+    if isinstance(choice, Mapping):
+        choice = Taxonomy.from_nested(choice)
     if isinstance(choice, Taxonomy):
         return choice.restrict(dataset.classes)
     if choice == "wordnet":

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-from labelkin._checks import InputError, check_choice, check_count, check_number, near
+from labelkin._checks import InputError, check_choice, check_count, check_number, near, plain
 
 OPTIMIZERS = ("sgd", "adam", "adamw")
 SCHEDULES = ("constant", "step", "linear", "cosine", "exponential")
@@ -41,6 +41,8 @@ class Settings:
     workers: int = 0  # that read images ahead
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            object.__setattr__(self, field.name, plain(getattr(self, field.name)))
         for name in ("epochs", "batch_size", "accumulate", "threads", "devices"):
             check_count(name, getattr(self, name))
         for name in ("warmup", "seed", "workers"):
