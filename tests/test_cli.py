@@ -533,6 +533,7 @@ def test_the_demo_keeps_finished_runs_and_forgets_its_own_alone(tmp_path, monkey
     from labelkin.experiments import demo
 
     monkeypatch.setattr(demo, "SETTINGS", {**demo.SETTINGS, "epochs": 1, "batch_size": 512})
+    monkeypatch.setattr(demo, "SEEDS", (0,))
     (tmp_path / "notes.txt").touch()
     assert call("demo", "--out", tmp_path).exit_code == 0
     config = run_in(tmp_path, "one-hot") / "config.json"
@@ -541,7 +542,7 @@ def test_the_demo_keeps_finished_runs_and_forgets_its_own_alone(tmp_path, monkey
     assert config.stat().st_mtime_ns == before
     assert f"The report is in {tmp_path / 'report.html'}" in table.stderr
     assert all(any(line.startswith(name) for line in table.stdout.splitlines()) for name in OBJECTIVES)
-    monkeypatch.setattr("labelkin.experiments.demo.compare", lambda *a, **k: pytest.fail("stop"))
+    monkeypatch.setattr("labelkin.experiments.demo.compare_plan", lambda *a, **k: pytest.fail("stop"))
     with pytest.raises(pytest.fail.Exception):
         call("demo", "--out", tmp_path, "--fresh")
     assert files_below(tmp_path) == ["notes.txt", "report.html"]

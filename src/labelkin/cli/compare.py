@@ -139,6 +139,6 @@ def demo(
     from labelkin.experiments.demo import demo as run_demo
 
     with going_on(lambda: f"labelkin demo --out {out}"), results_last():
-        comparison = run_demo(out, fresh=fresh, progress=progress)
+        comparison = run_demo(out, fresh=fresh, progress=progress, say=aside)
     say_comparisons([comparison], form_of(json=json))
     write_pages([comparison], out / "report.html")
