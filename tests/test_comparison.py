@@ -16,7 +16,7 @@ import labelkin
 from commands import run_in
 from labelkin import InputError
 from labelkin.experiments import Comparison, Row, Store, summarise
-from labelkin.experiments.statistics import bootstrap, front, paired, seeds_to_settle
+from labelkin.experiments.statistics import bootstrap, front, paired, seeds_to_settle, student
 from labelkin.experiments.table import COLUMNS, as_csv, as_markdown, cells, columns_of, headings, verdict
 
 SEEDS = (0, 1, 2)
@@ -115,6 +115,15 @@ def test_the_interval_is_the_wider_of_students_and_the_bootstraps(count: int):
     assert found.low == pytest.approx(min(low, inner[0]))
     assert found.high == pytest.approx(max(high, inner[1]))
     assert given.min() <= inner[0] < given.mean() < inner[1] <= given.max()
+
+
+@pytest.mark.parametrize(("count", "shown"), [(2, False), (3, False), (6, False), (7, True)])
+def test_differences_that_are_all_the_same_are_no_proof(count: int, shown: bool):
+    """Two seeds that miss the same two of 359 samples more: Student's half-width in units of the difference is t / sqrt(n)."""
+    found = paired([-2 / 359] * count)
+    assert found.shown == shown
+    assert found.low == pytest.approx(-2 / 359 * (1 + student(count - 1) / count**0.5))
+    assert paired([0.0] * count)[:4] == (0, 0, 0, 0)
 
 
 def test_the_bootstrap_is_scipys():

@@ -10,6 +10,7 @@ import numpy as np
 LEVEL = 0.95
 POWER = 2.8016  # standard errors between nothing and a difference found in four of five tries, at the 5 % level
 RESAMPLES = 10_000
+TIE = 1e-9  # of a difference: what rounding makes of none
 MOST_SEEDS = 1_000  # beyond that the answer is: never
 
 
@@ -32,15 +33,18 @@ def paired(differences: Sequence[float]) -> Paired:
     """The interval is the bootstrap's (percentile, 10,000 resamples of the pairs), never narrower than Student's.
 
     Of n pairs the bootstrap never leaves their range, which misses the truth in 2 of 2^n cases: for a few seeds Student's
-    interval, which is wider there, is the honest one.
+    interval, which is wider there, is the honest one. Differences that are all the same, as a small test set gives now and
+    then, say nothing of their spread: they count as spread out as far as they lie from 0.
     """
     count = len(differences)
     if count < 2:
         return Paired(differences[0] if count else nan, nan, nan, nan, None)
     centre, spread = mean(differences), stdev(differences)
-    reach = student(count - 1) * spread / sqrt(count)
+    supposed = spread if spread > TIE * abs(centre) else abs(centre)
+    reach = student(count - 1) * supposed / sqrt(count)
     low, high = bootstrap(differences)
-    return Paired(centre, spread, min(low, centre - reach), max(high, centre + reach), seeds_to_settle(centre, spread))
+    settled_by = seeds_to_settle(centre, supposed)
+    return Paired(centre, spread, min(low, centre - reach), max(high, centre + reach), settled_by)
 
 
 def bootstrap(values: Sequence[float]) -> tuple[float, float]:
