@@ -65,13 +65,14 @@ def _read_csv(path: Path) -> CostTable:
             f"costs: {path} has {len(heading)} classes in its heading and {len(rows[odd]) - 1} numbers for {rows[odd][0]!r}."
         )
     check_names("costs: classes", heading, least=2)
-    if [row[0] for row in rows] != heading:
+    named = {row[0]: row[1:] for row in rows}
+    if sorted(row[0] for row in rows) != sorted(heading):
         raise InputError(
             f"costs: {path} has the rows {listed([row[0] for row in rows], 3)} and the columns {listed(heading, 3)}; expected "
-            "the same classes in the same order, rows true and columns decided."
+            "the same classes, rows true and columns decided."
         )
     try:
-        numbers = [[float(cell) for cell in row[1:]] for row in rows]
+        numbers = [[float(cell) for cell in named[name]] for name in heading]
     except ValueError as error:
         raise InputError(f"costs: {path} holds what is no number ({error}).") from error
     return CostTable(tuple(heading), _checked(f"costs: {path}", numbers))
