@@ -11,7 +11,7 @@ from commands import call, refused
 from labelkin import functional
 from labelkin.data import DATASETS
 from labelkin.data.inventory import inventory
-from labelkin.experiments import Store
+from labelkin.experiments import RunSpec, Store, train
 from labelkin.experiments.published import Cell, Figure, Measure
 from labelkin.experiments.reproduce import text
 from labelkin.experiments.reproduce.assess import Conditions, assess
@@ -27,6 +27,7 @@ from labelkin.functional.tree import tree_index
 from labelkin.models import BACKBONES
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.structure import Taxonomy, catalogue
+from labelkin.training import Settings
 from requires import mnist_folder, skip_unless
 
 ASKED_FOR = {  # issue and methods sheet
@@ -427,3 +428,14 @@ def test_what_needs_no_data_runs_anywhere():
     told = call("reproduce", "002-appendix").stdout
     assert "x 199 in print" in told
     assert "not compared: another machine" in told
+
+
+def test_dev_errors_are_those_of_the_epoch_that_counts(tmp_path):
+    spec = RunSpec(data_options={"subset": 0.1, "validation_fraction": 0.2}, settings=Settings(epochs=3, batch_size=64))
+    train(spec, tmp_path / "one-hot-seed0-x")
+    (record,) = Store(tmp_path).records()
+    measure = Measure("dev_error", "%", "lower")
+    found = measured(measure, [Run("one-hot", 0, record.final, (), record=record)])
+    best = max(row["val_accuracy"] for row in record.history())
+    assert found.values == {0: pytest.approx(100 * (1 - best))}
+    assert measured(measure, [Run("one-hot", 0, record.final, ())]) is None  # a file of results does not know it

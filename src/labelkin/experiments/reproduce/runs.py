@@ -47,11 +47,19 @@ def _seconds_an_epoch(run: Run) -> float | None:
     return None if run.seconds is None or not run.curve else run.seconds / len(run.curve)
 
 
+def _dev_error(run: Run) -> float | None:
+    """On the validation data, at the epoch that they chose; a run's folder alone knows it."""
+    rows = [] if run.record is None else run.record.history()
+    right = next((row.get("val_accuracy") for row in rows if row["epoch"] == run.final.get("epoch")), None)
+    return None if right is None else 1 - right
+
+
 # By the name that a measure has in the published files.
 MEASURES: dict[str, Callable[[Run], float | None]] = {
     "accuracy": _final("accuracy"),
     "argmax": _final("accuracy"),
     "error": lambda run: 1 - run.final["accuracy"],
+    "dev_error": _dev_error,
     "top5": _final("top5"),
     "structure": _final("structure"),
     "mse": _final("digit_mse"),
