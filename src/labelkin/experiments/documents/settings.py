@@ -44,14 +44,14 @@ def settings_of(found: Iterable[Results]) -> list[Setting]:
 
 def _named(name: str, compared: Comparison) -> str:
     config = next(iter(compared.records.values()))[0].config
-    encoder, noise = (config["data_options"].get(option) for option in ("encoder", "label_noise"))
-    tree = config["taxonomy"]
-    told = [
-        f"encoder {encoder}" if encoder else "",
-        f"label noise {noise:g}" if noise else "",
-        f"tree {tree}" if tree else "",
-    ]
-    return ", ".join([name, *filter(None, told)])
+    options, tree = config["data_options"], config["taxonomy"]
+    told = {
+        "encoder": options.get("encoder"),
+        "label noise": options.get("label_noise"),
+        "validation": options.get("validation_fraction"),
+        "tree": tree,
+    }
+    return ", ".join([name, *(f"{what} {value}" for what, value in told.items() if value)])
 
 
 def outcome(row: Row) -> str:
