@@ -427,6 +427,34 @@ MUTANTS = [
         "self._save(needed=ended)",
         "test_pace.py",
     ),
+    Mutant(
+        "metrics: a collection takes one tree's sums for another's",
+        "metrics/modules.py",
+        'told = crc32(b"".join(_bytes_of(part) for part in by)).to_bytes(4, "big")',
+        "told = bytes(4)",
+        "test_metrics_modules.py -k collection",
+    ),
+    Mutant(
+        "padding: its outputs reach the loss",
+        "objectives/inputs.py",
+        "return rows.masked_fill(padding.unsqueeze(-1), 0)",
+        "return rows",
+        "test_padding.py",
+    ),
+    Mutant(
+        "confidence penalty: a masked class is NaN",
+        "functional/cross_entropy.py",
+        "(log_probs.exp() * finite).sum(-1)",
+        "(log_probs.exp() * log_probs).sum(-1)",
+        "test_padding.py",
+    ),
+    Mutant(
+        "comparison: seeds that agree are proof",
+        "experiments/statistics.py",
+        "spread > TIE * abs(centre) else abs(centre)",
+        "spread > TIE * abs(centre) else spread",
+        COMPARES,
+    ),
 ]
 
 
