@@ -9,6 +9,7 @@ from torch import nn
 from labelkin import InputError, data, models, objectives
 from labelkin.experiments import RunSpec, train
 from labelkin.training import Classify, Model, Settings, Trainer
+from labelkin.training.fabric import make_fabric
 from labelkin.training.optimizer import learning_rate, make_optimizer
 
 
@@ -139,3 +140,9 @@ def test_bf16_and_compiled_training_learn(digits):
 def test_wrong_settings_are_named(digits, settings: dict, sentence: str):
     with pytest.raises(InputError, match=sentence):
         Trainer(model_for(digits), Classify(digits), Settings.of(**settings)).fit()
+
+
+def test_a_run_says_nothing_of_its_precision(capfd, caplog):
+    make_fabric(Settings(precision="bf16-mixed"))
+    printed = capfd.readouterr()
+    assert (printed.out, printed.err, caplog.text) == ("", "", "")

@@ -1,5 +1,8 @@
 """Lightning Fabric, from whichever of its two packages is installed."""
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -15,12 +18,29 @@ def make_fabric(settings: Settings) -> Any:
         fabric = require("lightning_fabric", extra="train", use=use)
     except MissingExtra:
         fabric = require("lightning.fabric", extra="train", use=use)
-    return fabric.Fabric(
-        accelerator=settings.accelerator,
-        devices=settings.devices,
-        strategy=settings.strategy,
-        precision=settings.precision,
-    )
+    with _without_advice():
+        return fabric.Fabric(
+            accelerator=settings.accelerator,
+            devices=settings.devices,
+            strategy=settings.strategy,
+            precision=settings.precision,
+        )
+
+
+@contextmanager
+def _without_advice() -> Iterator[None]:
+    """Fabric tells each run anew what precision it has and that another would be faster; warnings stay."""
+    loggers = [
+        logging.getLogger(f"{package}.utilities.rank_zero") for package in ("lightning_fabric", "lightning.fabric")
+    ]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def place_of(fabric: Any) -> Place:
