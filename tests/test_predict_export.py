@@ -160,6 +160,7 @@ def test_inputs_that_cannot_be_used_are_refused_and_nothing_is_written(home, tmp
         ("one-hot", "absent", "there is no file or folder"),
         ("one-hot", "empty", "holds no image"),
         ("one-hot", "photos", "1.png"),
+        ("one-hot", "photos", "leave it out with --on-error skip (in Python on_error='skip')"),
         ("one-hot", "t.csv", "column of image paths"),
         ("columns", "t.csv", "has no column 'p63', which was trained on. Did you mean 'p_63'"),
         ("columns", "photos", "which images do not have"),
@@ -192,6 +193,44 @@ def test_predictions_replace_a_file_whole_or_not_at_all(home, tmp_path, monkeypa
     assert "no space left" in refused("predict", home / "one-hot", tmp_path / "x.npy", "-o", tmp_path / "p.csv")
     assert (tmp_path / "p.csv").read_text() == "before"
     assert files_below(tmp_path) == ["p.csv", "x.npy"]
+
+
+def test_predictions_do_not_take_the_place_of_what_they_are_made_from(home, tmp_path):
+    table = (home / "table.csv").read_text()
+    write_table(tmp_path / "keep.csv", [f"p{i}" for i in range(64)], FOUND.data[600:610])
+    keep = (tmp_path / "keep.csv").read_text()
+    (tmp_path / "link.csv").symlink_to("keep.csv")
+    run = home / "columns"
+    for given, output, sentence in [
+        ("keep.csv", tmp_path / "keep.csv", "keep.csv: is one of the inputs, which would be overwritten"),
+        ("keep.csv", tmp_path / "link.csv", "link.csv: is one of the inputs"),
+        ("link.csv", tmp_path / "keep.csv", "keep.csv: is one of the inputs"),
+        ("keep.csv", home / "table.csv", "table.csv: is what the run was trained on"),
+        ("keep.csv", run / "metrics.csv", "metrics.csv: is a file of the run itself"),
+    ]:
+        assert sentence in refused("predict", run, tmp_path / given, "-o", output)
+    assert (tmp_path / "keep.csv").read_text() == keep
+    assert (home / "table.csv").read_text() == table
+    assert predicted(run, tmp_path / "keep.csv", out=tmp_path / "p.csv") == predicted(
+        run, tmp_path / "keep.csv", out=tmp_path / "p.csv"
+    )
+
+
+def test_parts_of_a_folder_that_was_trained_on_are_not_overwritten(tmp_path):
+    names = [f"p{i}" for i in range(64)]
+    (tmp_path / "data").mkdir()
+    for part, rows in (("train", slice(200)), ("test", slice(200, 300))):
+        write_table(tmp_path / f"data/{part}.csv", names, FOUND.data[rows], FOUND.target[rows])
+    train(tmp_path / "run", tmp_path / "data", "one-hot")
+    write_table(tmp_path / "new.csv", names, FOUND.data[300:310])
+    told = refused("predict", tmp_path / "run", tmp_path / "new.csv", "-o", tmp_path / "data/test.csv")
+    assert "test.csv: is what the run was trained on" in told
+
+
+def test_help_names_what_is_taken():
+    told = " ".join(call("predict", "--help").stdout.replace("│", " ").split())
+    assert "Images or, for a run on texts, .txt files; folders of them; .npy or .npz arrays; .csv, .jsonl or" in told
+    assert ".parquet tables" in told
 
 
 # evaluate

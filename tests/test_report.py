@@ -115,7 +115,7 @@ def test_without_a_reference_nothing_is_compared():
 @pytest.mark.parametrize(
     ("theirs", "expected"),
     [
-        ([2.0, 2.1, 1.9], "a makes the mildest mistakes of those not shown less accurate (severity 2.00 against 3.00"),
+        ([2.0, 2.1, 2.0], "a makes the mildest mistakes of those not shown less accurate (severity 2.00 against 3.00"),
         (
             [2.0, 3.9, 2.2],
             "Nor are milder mistakes shown at equal accuracy: a comes nearest (severity 2.00 against 3.00",

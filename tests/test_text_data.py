@@ -36,6 +36,7 @@ def write_parquet(path, header=HEADER, lines=LINES):
     return path
 
 
+NAMED = ("--text", "body", "--label", "topic")
 WRITERS = {".csv": write_csv, ".jsonl": write_jsonl, ".parquet": write_parquet}
 
 
@@ -161,6 +162,39 @@ def test_new_texts_are_encoded_as_in_training(table, tmp_path):
     torch.testing.assert_close(held.split.inputs, expected)
     with pytest.raises(InputError, match=r"expected a text file, a folder of text files, or a file '\.csv'"):
         read_unlabelled([write_csv(tmp_path / "new.tsv")], shape=data.shape, samples=samples)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    home = tmp_path_factory.mktemp("texts")
+    trained = call("train", write_csv(home / "posts.csv"), *NAMED, "--objective", "one-hot", "--out", home / "run")
+    assert trained.exit_code == 0, trained.stderr
+    return home / "run"
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_an_empty_text_gets_no_class(run, tmp_path, suffix):
+    new = [(0, "wine", text) for text in ("A red one.", "A white one.", "Both.", " ", "None.", "")]
+    table = WRITERS[suffix](tmp_path / f"new{suffix}", lines=new)
+    line = 5 if suffix == ".csv" else 4  # after the header
+    told = refused("predict", run, table, "-o", tmp_path / "out.csv")
+    assert f"new{suffix}, line {line} (row 3): no text in column 'body' (2 row(s) like it); remove them" in told
+    (tmp_path / "letters").mkdir()
+    for name, text in (("a", LINES[0][2]), ("b", "\n")):
+        (tmp_path / f"letters/{name}.txt").write_text(text)
+    assert "b.txt: the file holds no text" in refused("predict", run, tmp_path / "letters", "-o", tmp_path / "out.csv")
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_texts_without_a_known_word_are_said(run, tmp_path):
+    write_csv(tmp_path / "new.csv", lines=[*LINES[:3], (0, "wine", "Zyxomma!"), (0, "iris", "Qwertzuiop?")])
+    told = call("predict", run, tmp_path / "new.csv", "-o", tmp_path / "out.csv")
+    assert told.stdout == f"5 predictions in {tmp_path / 'out.csv'}\n"
+    assert "Note: 2 of 5 texts have no word that hashed-tfidf knows" in told.stderr
+    write_csv(tmp_path / "whole.csv", lines=[*LINES, (0, "wine", "Zyxomma!")])
+    measured = call("evaluate", run, tmp_path / "whole.csv")
+    assert f"1 of {len(LINES) + 1} texts have no word that hashed-tfidf knows" in measured.stderr
 
 
 def test_the_commands(table, tmp_path):

@@ -51,6 +51,15 @@ def test_what_is_cached_needs_no_model(minilm, monkeypatch):
     assert torch.equal(again.encode(SOME[::-1]), first.flip(0))
 
 
+@pytest.mark.parametrize("door", ["minilm", "hf:"])
+def test_a_model_at_hand_is_loaded_without_a_bar(door, minilm, capfd):
+    from transformers.utils import logging
+
+    encoder(door if door == "minilm" else f"{door}{minilm.model}").encode(SOME[:1])
+    assert capfd.readouterr().err == ""
+    assert logging.is_progress_bar_enabled()  # as it was
+
+
 def test_a_folder_that_changed_is_another_encoder(tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()

@@ -44,6 +44,10 @@ def test_from_a_file(tmp_path, suffix):
     [
         ("class,x\ncomp.sys.mac,1\nsci_spac,2\nrec-autos,3\n", "no row for 'sci_space' in its column 'class'"),
         ("class,x\ncomp.sys.mac,one\n", "line 2: expected numbers after 'comp.sys.mac'"),
+        (
+            "class,x\ncomp.sys.mac,1\nsci_space,nan\nrec-autos,-inf\n",
+            r"v\.csv: expected finite numbers, got NaN or infinite ones for 'sci_space', 'rec-autos'",
+        ),
     ],
 )
 def test_a_wrong_table(tmp_path, content, says):
@@ -54,8 +58,10 @@ def test_a_wrong_table(tmp_path, content, says):
 
 def test_what_gives_no_class_vectors(tmp_path):
     np.save(tmp_path / "v.npy", np.zeros((2, 5)))
+    np.save(tmp_path / "nan.npy", np.array([[1.0, 2.0], [3.0, 4.0], [5.0, np.nan]]))
     for source, says in (
         (str(tmp_path / "v.npy"), r"expected \(3, D\) numbers, one row a class, got \(2, 5\)"),
+        (str(tmp_path / "nan.npy"), r"nan\.npy: expected finite numbers, got NaN or infinite ones for 'rec-autos'"),
         (str(tmp_path / "w.npy"), "there is no file"),
         ("hashed-tfidf", "by their spelling alone"),
         ("minlm", "Did you mean 'minilm'"),

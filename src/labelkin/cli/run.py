@@ -15,12 +15,15 @@ Run = Annotated[Path, Argument(help="Folder of a finished run, as `labelkin runs
 def evaluate(
     run: Run,
     data: Annotated[
-        str | None, Argument(help="Other data with the same class names. Default: the run's own test set.")
+        str | None,
+        Argument(
+            help="Other data with the same class names. Default: the run's own test set, where its data are as they were."
+        ),
     ] = None,
     data_dir: Annotated[Path | None, Option(help="Where the named sets lie.")] = None,
-    label: Annotated[str | None, Option(help="A table's column of labels. Default: label.")] = None,
+    label: Annotated[str | None, Option(help="A table's column of labels. Default: the run's, else label.")] = None,
     text: Annotated[str | None, Option(help="A table's column of texts. Default: the run's.")] = None,
-    features: Annotated[str | None, Option(help="A table's columns of numbers: a,b,c.")] = None,
+    features: Annotated[str | None, Option(help="A table's columns of numbers: a,b,c. Default: the run's.")] = None,
     on_error: Annotated[OnError | None, Option(help="What an unreadable image does. Default: stop.")] = None,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -41,7 +44,11 @@ def evaluate(
 def predict(
     run: Run,
     inputs: Annotated[
-        list[Path], Argument(help="Images, folders of them, .npy or .npz arrays, .csv or .jsonl tables, .txt files.")
+        list[Path],
+        Argument(
+            help="Images or, for a run on texts, .txt files; folders of them; .npy or .npz arrays; .csv, .jsonl or .parquet "
+            "tables."
+        ),
     ],
     output: Annotated[Path, Option("--output", "-o", help="A .csv or .jsonl file.", metavar="FILE")],
     on_error: Annotated[OnError, Option(help="What an unreadable image does.")] = "stop",

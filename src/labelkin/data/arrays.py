@@ -44,13 +44,21 @@ def read_npz(path: Path) -> Read:
 
 def read_npy(path: Path, *, labels: str | PathLike[str] | None = None) -> Read:
     """The inputs; their labels in the file `labels`, or in one called y, targets or labels beside it."""
-    beside = [path.with_name(f"{name}.npy") for name in TARGETS]
-    found = Path(labels) if labels is not None else next((p for p in beside if p.is_file() and p != path), None)
+    names = [f"{name}.npy" for name in TARGETS]
+    found = Path(labels) if labels is not None else labels_beside(path)
     if found is None:
-        raise InputError(f"{path}: holds inputs alone; pass labels=FILE, or put them beside it as {beside[0].name}.")
+        raise InputError(f"{path}: holds inputs alone; pass labels=FILE, or put them beside it as {names[0]}.")
     if not found.is_file():
-        raise InputError(f"labels: there is no file {str(found)!r}.{near(found.name, [p.name for p in beside])}")
+        raise InputError(f"labels: there is no file {str(found)!r}.{near(found.name, names)}")
     return _read({"train": (_single(path), _single(found))}, None, path)
+
+
+def labels_beside(path: Path) -> Path | None:
+    """The file of labels that goes with a `.npy` file of inputs without being named."""
+    if path.suffix.lower() != ".npy":
+        return None
+    beside = (path.with_name(f"{name}.npy") for name in TARGETS)
+    return next((p for p in beside if p.is_file() and p != path), None)
 
 
 def as_inputs(array: Array, *, source: str) -> Tensor:

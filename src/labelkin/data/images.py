@@ -33,7 +33,8 @@ class UnreadableImage(InputError):
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(
-            f"the image {str(path)!r} cannot be read ({reason}); replace or remove it, or pass on_error='skip'."
+            f"the image {str(path)!r} cannot be read ({reason}); replace or remove it, or leave it out with --on-error skip "
+            "(in Python on_error='skip')."
         )
         self.reason = reason
 

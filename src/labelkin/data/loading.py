@@ -57,13 +57,13 @@ def load(
     default), or none.
     """
     check_count("seed", seed, least=0)
-    for argument, share in (
-        ("test_fraction", test_fraction),
-        ("validation_fraction", validation_fraction),
-        ("subset", subset),
-    ):
+    for argument, share in (("test_fraction", test_fraction), ("validation_fraction", validation_fraction)):
         if share is not None:
-            check_number(argument, share, low=0, high=1, open_low=True)
+            check_number(argument, share)
+            if not 0 < share < 1:
+                raise InputError(f"{argument}: expected a number in (0, 1), got {share!r}.")
+    if subset is not None:
+        check_number("subset", subset, low=0, high=1, open_low=True)
     check_number("label_noise", label_noise, low=0, high=1)
     if on_error is not None:
         check_choice("on_error", on_error, ("stop", "skip"))

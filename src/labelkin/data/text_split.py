@@ -56,12 +56,17 @@ def encoded(title: str, found: Read, name: str | None) -> Read:
 
 
 def _check_known(title: str, part: str, vectors: Tensor, name: str) -> None:
-    unknown = int((vectors == 0).all(1).sum())
+    unknown = without_words(vectors)
     if unknown and unknown == len(vectors):
         raise InputError(f"{title}: none of the {unknown:,} {part} texts has a word that {name} knows; are they texts?")
+    warn_unknown(f"{title}: {unknown:,} of {len(vectors):,} {part} texts", unknown, name)
+
+
+def without_words(vectors: Tensor) -> int:
+    """How many texts have no word that their encoder knows."""
+    return int((vectors == 0).all(1).sum())
+
+
+def warn_unknown(which: str, unknown: int, name: str) -> None:
     if unknown:
-        warnings.warn(
-            f"{title}: {unknown:,} of {len(vectors):,} {part} texts have no word that {name} knows; their features are "
-            "all zero.",
-            stacklevel=4,
-        )
+        warnings.warn(f"{which} have no word that {name} knows; their features are all zero.", stacklevel=2)

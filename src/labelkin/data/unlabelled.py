@@ -20,7 +20,7 @@ from labelkin.data.paths import TABLES, part_tables
 from labelkin.data.rows import read_rows
 from labelkin.data.sources import DATASETS
 from labelkin.data.tables import column_roles, row_numbers
-from labelkin.data.text_split import TextSplit
+from labelkin.data.text_split import TextSplit, warn_unknown, without_words
 from labelkin.data.text_tables import TEXT
 from labelkin.data.unlabelled_texts import read_unlabelled_texts, text_files
 
@@ -61,7 +61,7 @@ def samples_of(
         assert dataset.train.encoder is not None
         return Samples(pixels=False, text=text or TEXT, encoder=dataset.train.encoder.state())
     pixels = not isinstance(dataset.train, ArraySplit) or dataset.train.inputs.dtype == torch.uint8
-    table = None if os.fspath(source) in DATASETS else _table_at(Path(source).expanduser())
+    table = None if os.fspath(source) in DATASETS else table_at(Path(source).expanduser())
     if table is None:
         return Samples(pixels)
     roles = column_roles(table, label, image, features)
@@ -102,8 +102,12 @@ def _read(found: Sequence[Path], shape: tuple[int, ...], samples: Samples, on_er
 
 def _read_texts(found: Sequence[Path], column: str, state: dict[str, Any]) -> Iterator[Unlabelled]:
     encoder = restored(state)
+    unknown = count = 0
     for files, rows, texts in read_unlabelled_texts(found, column, at_once=AT_ONCE):
-        yield Unlabelled(files, rows, encoder.encode(texts))
+        inputs = encoder.encode(texts)
+        unknown, count = unknown + without_words(inputs), count + len(inputs)
+        yield Unlabelled(files, rows, inputs)
+    warn_unknown(f"{unknown:,} of {count:,} texts", unknown, encoder.name)
 
 
 def _kind(file: Path) -> str | None:
@@ -185,7 +189,7 @@ def _form(shape: tuple[int, ...], file: Path) -> ImageForm:
     return ImageForm(*shape)
 
 
-def _table_at(path: Path) -> Path | None:
+def table_at(path: Path) -> Path | None:
     """The table at a path, or the training table of a folder of them."""
     if path.is_dir():
         return part_tables(path).get("train")

@@ -13,8 +13,10 @@ from labelkin._checks import InputError, listed, near
 from labelkin.data import ArraySplit, Batches, Split
 from labelkin.data.held_out import read_held_out
 from labelkin.experiments.device import fastest_device
-from labelkin.experiments.predictor import Predictor, load
+from labelkin.experiments.identity import check_unchanged, data_changed
+from labelkin.experiments.predictor import Predictor, load, run_at
 from labelkin.experiments.run import Bench
+from labelkin.training import RunFolder
 from labelkin.training.conclusion import conclude
 
 BATCH = 1024
@@ -35,16 +37,25 @@ def evaluate(
     """The metrics of a run on its own test set or, with `data`, on that.
 
     Other data must have the run's class names, in any order. Its test split is measured, or all of it where it comes
-    without one; the data that the run was trained on stands for the run's own test set. Images are brought to the run's
-    shape.
+    without one; the data that the run was trained on stands for the run's own test set, unless it has changed since: then
+    it is refused, or, where it is given as `data`, other data. Images are brought to the run's shape; a table's columns are
+    the run's unless `data_options` name others.
     """
-    predictor, options = load(run).to(fastest_device()), dict(data_options or {})
-    spec = predictor.spec
-    if data is None or _same(data, spec.data):
-        name, split = spec.data, Bench(replace(spec, data_options={**spec.data_options, **options})).dataset.test
+    config, options = RunFolder(run_at(run)).config, dict(data_options or {})
+    if data is None:
+        check_unchanged(
+            config, otherwise=", or give them as DATA (`labelkin evaluate RUN DATA`) to measure all of them"
+        )
+    predictor = load(run).to(fastest_device())
+    spec, name = predictor.spec, os.fspath(predictor.spec.data if data is None else data)
+    own = _same(name, spec.data)
+    if own and not data_changed(config):
+        split = Bench(replace(spec, data_options={**spec.data_options, **options})).dataset.test
     else:
-        found = read_held_out(data, shape=predictor.shape, samples=predictor.samples, **options)
-        name, split = os.fspath(data), _in_order(found.split, found.classes, predictor.classes, os.fspath(data))
+        held = ("label", "labels") if own else ("label",)  # a file of labels belongs to the run's own inputs
+        trained = {key: spec.data_options[key] for key in held if key in spec.data_options}
+        found = read_held_out(name, shape=predictor.shape, samples=predictor.samples, trained=trained, **options)
+        split = _in_order(found.split, found.classes, predictor.classes, name)
     if isinstance(split, ArraySplit):
         predictor.check(split.inputs)
     scores, target = _scored(predictor, split)

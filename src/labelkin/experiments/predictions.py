@@ -12,8 +12,9 @@ from labelkin._checks import InputError, near
 from labelkin._files import write_text
 from labelkin.data.images import OnError
 from labelkin.data.unlabelled import Unlabelled, read_unlabelled
+from labelkin.experiments.apart import check_apart
 from labelkin.experiments.device import fastest_device
-from labelkin.experiments.predictor import Predictor, load
+from labelkin.experiments.predictor import Predictor, load, run_spec
 
 FIELDS = ("input", "row", "class", "probability", "path")
 
@@ -28,10 +29,12 @@ def write_predictions(
     """Predict the class of every input (see `read_unlabelled`) and write a row for each to `.csv` or `.jsonl`.
 
     A row has the file, the row in it counted from 0 where it holds several, the class, its probability where the
-    objective defines one, and the path to it where the run has a taxonomy. Returns the number of rows.
+    objective defines one, and the path to it where the run has a taxonomy. Returns the number of rows. An output that is
+    an input, or what the run was trained on, is refused.
     """
     target = Path(output)
     write = _writer(target)
+    check_apart(target, inputs=inputs, run=run, spec=run_spec(run))
     predictor = load(run).to(fastest_device())
     found = read_unlabelled(inputs, shape=predictor.shape, samples=predictor.samples, on_error=on_error)
     rows = [row for part in found if len(part.inputs) for row in _rows(predictor, part)]

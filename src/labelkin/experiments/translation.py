@@ -39,6 +39,7 @@ def train_translation(
 
     `data_options` are those of `load_corpus`, and `beam`, `length_penalty` (see `beam_search`) and `measure` of `Translate`.
     """
+    check_for_sentences(spec.objective)
     if spec.taxonomy is not None:
         raise InputError("taxonomy: words have none; leave it out.")
     corpus, task = _corpus_and_task(spec)
@@ -69,13 +70,30 @@ def build_translator(
     seed: int,
 ) -> Model:
     """The net's first weights depend on the seed alone, so that all objectives share them."""
-    kind = OBJECTIVES[objective]
-    if "index" in kind.needs or not kind.has_probabilities:
-        why = "keeps a table of all samples" if "index" in kind.needs else "defines no probabilities to search by"
-        raise InputError(f"objective {objective!r} {why}, which words of sentences do not allow; choose another.")
+    check_for_sentences(objective)
     torch.manual_seed(seed)
     net = build_sequence_net(backbone, source_words, len(target_words))
-    return Model(net, kind.build(Context(classes=target_words, features=net.features), **options))
+    return Model(net, OBJECTIVES[objective].build(Context(classes=target_words, features=net.features), **options))
+
+
+def check_for_sentences(objective: str) -> None:
+    """Refuse an objective that sentences cannot be trained with, and name those that they can."""
+    if (why := _unfit(objective)) is not None:
+        fit = ", ".join(name for name in OBJECTIVES if _unfit(name) is None)
+        raise InputError(f"objective: {objective!r} is not for sentences: it {why}. These are: {fit}.")
+
+
+def _unfit(objective: str) -> str | None:
+    kind = OBJECTIVES[objective]
+    if "index" in kind.needs:
+        return "keeps a table of all samples, and a word has no place of its own in it"
+    if not kind.has_probabilities:
+        return "defines no probabilities to search by"
+    try:
+        kind.build(Context(classes=("a", "b"), features=1))
+    except InputError:
+        return "needs a tree of the classes or their relation, and words have none"
+    return None
 
 
 def _corpus_and_task(spec: RunSpec) -> tuple[Corpus, Translate]:

@@ -11,6 +11,7 @@ from labelkin._checks import InputError
 from labelkin._files import write_text
 from labelkin.data.corpora import UNKNOWN, Language, Vocabulary, read_sentences
 from labelkin.data.corpora.files import file_at
+from labelkin.experiments.apart import check_apart
 from labelkin.experiments.device import fastest_device
 from labelkin.experiments.predictor import run_at
 from labelkin.experiments.spec import RunSpec
@@ -78,8 +79,10 @@ def translate_file(
     """Translate a file with a sentence a line; with `output`, write it there, line by line."""
     if output is not None and not Path(output).parent.is_dir():
         raise InputError(f"{output}: there is no folder {str(Path(output).parent)!r}; make it first.")
-    translator = load_translator(run)
-    texts = read_sentences(file_at(Path(file)))
+    translator, source = load_translator(run), file_at(Path(file))
+    if output is not None:
+        check_apart(output, inputs=[source], run=run, spec=translator.spec)
+    texts = read_sentences(source)
     if all(word == UNKNOWN for text in texts for word in translator.source.encode(text)):
         raise InputError(
             f"{file}: the run's vocabulary lacks every word of it; expected sentences in the language that "

@@ -9,6 +9,7 @@ from torch import Tensor
 from labelkin._checks import InputError
 from labelkin.data import ArraySplit, Dataset, Normalise
 from labelkin.experiments.assemble import restored_context
+from labelkin.experiments.identity import check_unchanged
 from labelkin.experiments.predictor import Predictor, load
 from labelkin.experiments.run import Bench
 from labelkin.experiments.spec import RunSpec
@@ -39,10 +40,11 @@ class Data:
     """The data of the runs compared, read once where they are at hand."""
 
     def __init__(self, config: dict[str, Any]) -> None:
-        self.spec = RunSpec.from_dict(config)
+        self.config, self.spec = config, RunSpec.from_dict(config)
 
     @cached_property
     def dataset(self) -> Dataset:
+        check_unchanged(self.config)
         return Bench(self.spec).dataset
 
     @cached_property

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from labelkin._checks import InputError
+from labelkin.data.corpora import is_corpus
 from labelkin.experiments.comparison import REFERENCE, Comparison, by_setting, summarise
 from labelkin.experiments.store import Record, Store, read_record
+from labelkin.experiments.translation import KIND
 
 PLANS = (".yaml", ".yml")
 
@@ -24,7 +26,10 @@ def read_comparisons(
     if path.suffix.lower() in PLANS:
         return _of_plan(path, Path(runs))
     store = Store(path)
-    records = _one(path) or store.records()
+    found = _one(path) or store.records()
+    records = [record for record in found if record.config.get("kind") != KIND]
+    if found and not records:
+        raise _translates(path)
     if not records:
         told = f" ({store.problems[0]})" if store.problems else ""
         raise InputError(f"{path}: holds no run that can be read{told}; `labelkin compare --out {path}` makes some.")
@@ -33,7 +38,21 @@ def read_comparisons(
     if reference is not None and all(comparison.reference is None for comparison in named):
         known = ", ".join(sorted({record.label for record in records}))
         raise InputError(f"--reference: there is no finished run of {reference!r}; known: {known}.")
-    return Found(named, store.problems)
+    left_out = [f"{record.path}: translates, and is left out." for record in found if record not in records]
+    return Found(named, [*store.problems, *left_out])
+
+
+def check_classifies(*data: str) -> None:
+    """Refuse a page on runs on a parallel corpus; may be asked before any of them is trained."""
+    for name in filter(is_corpus, data):
+        raise _translates(name)
+
+
+def _translates(name: str | os.PathLike[str]) -> InputError:
+    return InputError(
+        f"{os.fspath(name)}: translates, and a page is made of classifiers alone; `labelkin runs compare` shows how "
+        "translations did."
+    )
 
 
 def _one(path: Path) -> list[Record]:
@@ -45,7 +64,9 @@ def _of_plan(path: Path, runs: Path) -> Found:
     from labelkin.experiments.plan import read_plan
     from labelkin.experiments.protocol import comparisons
 
-    found = comparisons(read_plan(path), runs)
+    plan = read_plan(path)
+    check_classifies(*plan.data)
+    found = comparisons(plan, runs)
     if not found:
         raise InputError(f"{path}: none of its runs are in {runs}; `labelkin compare {path} --out {runs}` trains them.")
     return Found(found, [])

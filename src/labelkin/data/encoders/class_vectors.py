@@ -31,10 +31,12 @@ def class_vectors(source: str, classes: Sequence[str]) -> Tensor:
     suffix = path.suffix.lower()
     if suffix in (".npy", *TABLES) and not path.is_file():
         raise InputError(f"vectors: there is no file {source!r}.")
-    if suffix == ".npy":
-        return _from_array(path, classes)
-    if suffix in TABLES:
-        return _from_table(path, classes)
+    if suffix in (".npy", *TABLES):
+        vectors = _from_array(path, classes) if suffix == ".npy" else _from_table(path, classes)
+        wrong = [name for name, fine in zip(classes, vectors.isfinite().all(1).tolist(), strict=True) if not fine]
+        if wrong:
+            raise InputError(f"vectors: {path}: expected finite numbers, got NaN or infinite ones for {listed(wrong)}.")
+        return vectors
     found = encoder(source)
     if isinstance(found, HashedTfidf):
         raise InputError(

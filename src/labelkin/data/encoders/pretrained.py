@@ -5,7 +5,8 @@ its commit, so that a model that changed is never taken for what it was.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from hashlib import sha256
 from importlib import import_module
@@ -64,7 +65,8 @@ class Pretrained(Encoder):
 
     def _loaded(self, load: Callable[[], Any]) -> Any:
         try:
-            return load()
+            with _quiet() if Path(self.model).is_dir() else nullcontext():  # a download shows how far it is
+                return load()
         except ImportError:
             raise  # it names the package that is missing
         except Exception as error:  # each library has its own errors for a name or file that is not there
@@ -129,6 +131,19 @@ def in_folder(path: str) -> Pretrained:
     folder = Path(path).expanduser().resolve()
     kind = SentenceTransformer if (folder / "modules.json").exists() else Transformer
     return kind(str(folder), str(folder))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without transformers' bar for weights that are loaded in a second."""
+    bars = require("transformers.utils.logging", extra="text", use="an encoder of texts")
+    shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            bars.enable_progress_bar()
 
 
 def _folder_digest(folder: Path) -> str:
