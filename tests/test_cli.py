@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import MISSING, fields, replace
 from inspect import signature
 from typing import get_args
@@ -195,11 +196,11 @@ def test_train_stopped_by_ctrl_c_goes_on_where_it_stood(tmp_path):
     assert len(RunFolder(run).history()) == 3
 
 
-def test_resume_takes_nothing_else_and_train_overwrites_nothing(compared):
+def test_resume_takes_nothing_else(compared):
     run = run_in(compared[0], "one-hot")
-    assert "leave epochs out" in refused("train", "--resume", run, "--epochs", "3")
-    told = refused("train", "digits", "--objective", "one-hot", *QUICK, "--out", run)
-    assert f"labelkin train --resume {run}" in told
+    assert "leave --epochs out" in refused("train", "--resume", run, "--epochs", "3")
+    assert "leave --validation out" in refused("train", "--resume", run, "--validation", "0.1")
+    assert "leave DATA out" in refused("train", "digits", "--resume", run)
 
 
 def test_train_logs_for_tensorboard(tmp_path):
@@ -235,6 +236,21 @@ def test_two_processes_train_as_one(tmp_path):
     one, two = (RunFolder(tmp_path / name).model_state() for name in ("one", "two"))
     for name, weights in one.items():
         assert torch.allclose(weights, two[name], atol=1e-5), name
+
+
+def test_two_processes_go_on_with_a_run_that_was_killed(tmp_path):
+    run = tmp_path / "two"
+    options = ("--epochs", 40, "--subset", 0.3, "--accelerator", "cpu", "--devices", 2, "--strategy", "ddp")
+    process = start("train", "digits", "--objective", "one-hot", *options, "--out", run, start_new_session=True)
+    while not (run / "state.json").exists() and process.poll() is None:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert RunFolder(run).final is None
+    process = start("train", "--resume", run)
+    told = process.communicate()[1]
+    assert process.returncode == 0, told
+    assert len(RunFolder(run).history()) == 40
 
 
 # Your own data
@@ -363,6 +379,16 @@ BAD_ARGUMENTS = {
         "accumulate: AdaptiveLabels takes its loss over the whole batch",
     ),
     "an option that the data do not have": (("--image-size", "8"), "image_size: has no meaning for digits"),
+    "no subset": (("--subset", "0"), "subset: expected a number in (0, 1], got 0.0"),
+    "no validation": (("--validation", "0"), "validation_fraction: expected a number in (0, 1), got 0.0"),
+    "no test": (("--test", "0"), "test_fraction: expected a number in (0, 1), got 0.0"),
+    "no image": (("--image-size", "0"), "image_size: expected a whole number of at least 1, got 0"),
+    "all for validation": (("--validation", "1"), "validation_fraction: expected a number in (0, 1), got 1.0"),
+    "all for the test": (("--test", "1"), "test_fraction: expected a number in (0, 1), got 1.0"),
+    "a seed that nothing takes": (
+        ("--seeds", "0,99999999999999999999"),
+        "seed: expected a whole number from 0 to 9223372036854775807, got 99999999999999999999",
+    ),
 }
 
 
@@ -526,7 +552,18 @@ def test_objectives_are_listed_with_their_options():
     assert found.keys() == OBJECTIVES.keys()
     assert found["retrospection"]["options"] == {"tau": 5.0, "every": 2, "class_weight": None}
     assert found["hierarchical"]["needs"] == ["taxonomy"]
-    assert "the reference of every comparison" in call("objectives").stdout
+    table = call("objectives").stdout
+    assert "the reference of every comparison" in table
+    for name, option in (
+        ("semantic-smoothing", "relation"),
+        ("mixed-cross-entropy", "relation"),
+        ("static-labels", "vectors"),
+    ):
+        assert list(found[name]["words"]) == [option]
+        assert f"  {name}: {option}, " in table
+        assert f"  {option}: {found[name]['words'][option]}" in table
+    for word in ("tree", "groups", "ordinal", "lda", "embedding:ENCODER", ".npy", ".csv"):
+        assert word in found["semantic-smoothing"]["words"]["relation"]
 
 
 def test_the_demo_keeps_finished_runs_and_forgets_its_own_alone(tmp_path, monkeypatch):

@@ -185,6 +185,11 @@ ONE_HOT = row("one-hot", 0, 0)
         ([ONE_HOT, row("a", -0.01, 0.01)], "No difference to one-hot is shown. (3 seeds"),
         ([row("one-hot", nan, nan, 1), row("a", nan, nan, 1)], "One seed cannot tell a difference"),
         ([row("a", nan, nan)], "Without a reference"),
+        ([ONE_HOT], "one-hot is alone here"),
+        (
+            [ONE_HOT, row("a", nan, nan)._replace(difference=nan)],
+            "No other objective has a seed in common with one-hot",
+        ),
     ],
 )
 def test_the_verdict_goes_as_far_as_the_seeds(rows: list[Row], sentence: str):

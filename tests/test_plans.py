@@ -10,8 +10,10 @@ from commands import call, refused, run_in
 from labelkin import OBJECTIVES, InputError
 from labelkin.experiments import Plan, Store, compare_plan, read_plan
 from labelkin.experiments.identity import run_id
+from labelkin.experiments.lock import locked
 from labelkin.experiments.plan import execute, outlook
-from labelkin.experiments.plan.execution import in_words
+from labelkin.experiments.plan.execution import _Work, in_words
+from labelkin.experiments.protocol import comparisons
 from labelkin.training import Settings, settings
 
 QUICK = {"epochs": 1, "batch_size": 256}
@@ -100,6 +102,28 @@ BAD = {
     ),
     "a seed in training": ({"training": {"seed": 1}}, "listed under `seeds`"),
     "a seed twice": ({"seeds": [1, 1]}, "seeds: expected each once"),
+    "a seed that is too large": ({"seeds": [0, 2**63]}, "seed: expected a whole number from 0 to 9223372036854775807"),
+    "data twice": ({"data": ["digits", "digits"]}, "data: expected each once, got digits, digits"),
+    "a backbone twice": ({"backbone": ["mlp", None, "mlp"]}, "backbone: expected each once"),
+    "a tree twice": ({"taxonomy": [None, None]}, "taxonomy: expected each once"),
+    "a value twice": (
+        {
+            "objectives": {"label-embedding": {"tau": {"grid": [1, 2, 1.0]}}},
+            "data_options": {"validation_fraction": 0.1},
+        },
+        "label-embedding, the grid of 'tau': expected each once, got 1, 2, 1.0",
+    ),
+    "a relation that is not": (
+        {"objectives": {"semantic-smoothing": {"relation": "ordinl"}}},
+        "relation: expected tree, .* got 'ordinl'. Did you mean 'ordinal'",
+    ),
+    "a relation that is not, in a grid": (
+        {
+            "objectives": {"semantic-smoothing": {"relation": {"grid": ["tree", "nope"]}}},
+            "data_options": {"validation_fraction": 0.1},
+        },
+        "relation: expected tree, .* got 'nope'",
+    ),
     "no seeds": ({"seeds": []}, "seeds: expected at least one"),
     "a seed that is a word": ({"seeds": ["a"]}, "seed: expected a whole number"),
     "objectives that are a number": ({"objectives": 3}, "objectives: expected names"),
@@ -151,6 +175,26 @@ def test_a_dry_run_trains_nothing_and_lists_everything(plan_file: Path, tmp_path
     assert not (tmp_path / "runs").exists()
 
 
+def test_a_dry_run_refuses_words_that_stand_for_nothing(tmp_path: Path):
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("objectives: {semantic-smoothing: {relation: nope}}")
+    assert "got 'nope'" in refused("compare", plan, "--dry-run", "--out", tmp_path / "runs")
+    (tmp_path / "relation.npy").touch()
+    for relation in ("tree", "groups", "ordinal", "lda", "embedding:minilm", tmp_path / "relation.npy"):
+        plan.write_text(f"objectives: {{semantic-smoothing: {{relation: '{relation}'}}}}")
+        assert call("compare", plan, "--dry-run", "--out", tmp_path / "runs").exit_code == 0
+
+
+def test_under_a_label_a_run_counts_once_however_often_the_plan_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    plan = Plan.from_dict({"objectives": ["one-hot", "label-smoothing"], "training": QUICK})
+    (once,) = compare_plan(plan, tmp_path)
+    runs = plan.runs()
+    monkeypatch.setattr(Plan, "runs", lambda self: [*runs, *runs])
+    (twice,) = comparisons(plan, tmp_path)
+    assert [row.runs for row in twice.rows] == [1, 1]
+    assert repr(twice) == repr(once)  # NaN is not equal to itself
+
+
 def test_the_command_line_has_grids_too(tmp_path: Path):
     told = call(
         *(
@@ -165,6 +209,8 @@ def test_the_command_line_has_grids_too(tmp_path: Path):
         *("--epochs", 1, "--batch-size", 256, "--out", tmp_path, "--json"),
     )
     assert told.exit_code == 0, told.stderr
+    for tau in (1, 4):
+        assert f"label-embedding tau={tau} seed 0  epoch 1/1" in told.stderr
     labels = [row["label"] for row in json.loads(told.stdout)["rows"]]
     assert labels[0] == "one-hot"
     assert labels[1] in ("label-embedding tau=1", "label-embedding tau=4")
@@ -202,6 +248,33 @@ def test_runs_that_would_not_end_in_time_are_not_begun(tmp_path: Path):
     assert len(outcome.finished) == 3
     assert "about" in said[1]
     assert said[1].startswith("[1/3] one-hot seed 0")
+
+
+def test_what_a_budget_leaves_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(_Work, "_has_time", lambda self: self.done < 2)
+    command = ("compare", "--objectives", "one-hot,static-labels", "--seeds", "0,1", "--epochs", 1, "--budget", "90s")
+    told = call(*command, "--out", tmp_path, "--json")
+    left = (
+        "2 of 4 runs are left: they would not have ended within the budget of 90 s; the same command goes on with them."
+    )
+    assert left in told.stderr.splitlines()
+    found = json.loads(told.stdout)
+    assert [row["seeds"] for row in found["rows"]] == [[0], [0]]
+    assert [name.rpartition("-")[0] for name in found["not_begun"]] == ["one-hot-seed1", "static-labels-seed1"]
+    monkeypatch.setattr(_Work, "_has_time", lambda self: False)
+    assert "2 runs of the plan have not begun and are left out." in call(*command, "--out", tmp_path).stdout
+    monkeypatch.undo()
+    whole = call(*command[:-2], "--out", tmp_path, "--json")
+    assert "are left" not in whole.stderr
+    assert json.loads(whole.stdout)["not_begun"] == []
+
+
+def test_a_run_that_another_process_has_not_ended_in_time_is_not_finished(tmp_path: Path):
+    plan = Plan.from_dict({"objectives": ["one-hot"], "training": QUICK})
+    (run,) = plan.runs()
+    with locked(tmp_path / run.name):
+        outcome = execute(plan, tmp_path, budget=0.1)
+    assert (outcome.finished, outcome.skipped) == ([], [run])
 
 
 def test_weights_are_kept_only_where_they_are_wanted(tmp_path: Path):

@@ -192,7 +192,7 @@ def test_a_level_without_any_spread_says_so():
         (23.97, [24.0, 24.1, 24.2], [27.0, 27.3, 27.4], "direction reproduced"),  # -3.0, -3.2, -3.2
         (23.97, [24.0], [27.0], "direction as published, not settled"),
         (23.97, [24.0, 27.0], [27.0, 27.1], "direction as published, not settled"),  # -3.0, -0.1
-        (23.97, [30.0, 30.1], [27.0, 27.1], "direction reversed"),  # +3.0 both
+        (23.97, [30.0, 30.2], [27.0, 27.1], "direction reversed"),  # +3.0, +3.1
         (23.97, [27.0, 28.0], [27.1, 27.5], "direction not reproduced"),  # -0.1, +0.5
         (27.35, [24.0, 24.1], [27.0, 27.1], "printed without a difference"),
     ],
@@ -205,7 +205,7 @@ def test_directions(printed, ours, theirs, words):
 
 def test_a_table_is_judged_cell_by_cell():
     found = recipe("003-table2")
-    arms = {"CNN": runs_of("CNN", 0.991, 0.992), "CNN-LabelEmb": runs_of("CNN-LabelEmb", 0.9957, 0.9967)}
+    arms = {"CNN": runs_of("CNN", 0.991, 0.992), "CNN-LabelEmb": runs_of("CNN-LabelEmb", 0.9956, 0.9968)}
     judged = assess(found, {"MNIST": arms}, Conditions(not_run={"CIFAR-10": "no data"}))
     cells = {(c.column, c.row): c for c in judged.cells if c.measure.name == "error"}
     assert cells["MNIST", "CNN"].measured.mean == pytest.approx(0.85)
@@ -259,7 +259,7 @@ def claimed(name, **arguments):
 COLUMNS = {
     "": {
         "a": runs_of("a", 0.90, 0.91, 0.92, curve=[0.8, 0.9, 0.9, 0.91, 0.9], losses=[2.0, 1.0, 0.9, 0.8, 0.7]),
-        "b": runs_of("b", 0.88, 0.89, 0.90, curve=[0.6, 0.7, 0.9, 0.7, 0.9], losses=[2.0, 1.0, 1.2, 1.0, 1.2]),
+        "b": runs_of("b", 0.881, 0.89, 0.899, curve=[0.6, 0.7, 0.9, 0.7, 0.9], losses=[2.0, 1.0, 1.2, 1.0, 1.2]),
     }
 }
 PAIR = {"of": ["", "a"], "than": ["", "b"]}

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,22 @@ import torch
 from commands import call, refused
 from labelkin import InputError
 from labelkin.cli.corpus_options import CorpusOptions
-from labelkin.experiments import RunSpec
+from labelkin.experiments import RunSpec, train
 from labelkin.experiments.neighbours import nearest_labels
 from labelkin.experiments.translation import train_translation
 from labelkin.experiments.translator import load_translator, translate_file
+from labelkin.report import check_classifies, read_comparisons
 from labelkin.training import Interrupted, RunFolder, Settings
 from sentences import ENGLISH, write_corpus
 
+FOR_SENTENCES = (
+    "one-hot",
+    "label-smoothing",
+    "confidence-penalty",
+    "label-embedding",
+    "compressed-label-embedding",
+    "adaptive-labels",
+)
 NET = "lstm-512x2:embedding=16,hidden=16,layers=1,dropout=0.1"
 
 
@@ -89,6 +99,57 @@ def test_a_file_is_translated_line_by_line(run: Path, tmp_path: Path):
     assert told.stdout.strip() == f"3 translations in {tmp_path / 'other.txt'}"
 
 
+def test_a_translation_does_not_take_the_place_of_what_it_is_made_from(run: Path, tmp_path: Path):
+    (tmp_path / "in.txt").write_text("\n".join(ENGLISH[:3]), encoding="utf-8")
+    (tmp_path / "link.txt").symlink_to("in.txt")
+    before = (tmp_path / "in.txt").read_text()
+    trained = run.parent / "train.de"
+    for output, what in (
+        (tmp_path / "in.txt", "one of the inputs"),
+        (tmp_path / "link.txt", "one of the inputs"),
+        (trained, "what the run was trained on"),
+        (run / "config.json", "a file of the run itself"),
+    ):
+        told = refused("translate", run, tmp_path / "in.txt", "-o", output)
+        assert f"{output}: is {what}, which would be overwritten" in told
+    assert (tmp_path / "in.txt").read_text() == before
+    assert "hund" in trained.read_text()
+
+
+@pytest.mark.parametrize("taxonomy", [(), ("--taxonomy", "tree.yaml")])
+@pytest.mark.parametrize("objective", ["hierarchical", "semantic-smoothing", "retrospection", "static-labels"])
+def test_an_objective_that_is_not_for_sentences_names_those_that_are(objective: str, taxonomy: tuple, tmp_path: Path):
+    told = refused("train", write_corpus(tmp_path), "--objective", objective, *taxonomy, "--out", tmp_path / "run")
+    assert f"objective: '{objective}' is not for sentences: it" in told
+    assert told.endswith(f"These are: {', '.join(FOR_SENTENCES)}.\n")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("objective", FOR_SENTENCES)
+def test_the_others_train_on_sentences(objective: str, tmp_path: Path):
+    trained = train_translation(spec(write_corpus(tmp_path), objective, epochs=1))
+    assert 0 <= trained.metrics["bleu"] <= 100
+
+
+def test_a_page_is_made_of_classifiers(run: Path, plain: Path, tmp_path: Path):
+    told = refused("report", run, "-o", tmp_path / "page.html")
+    assert "translates, and a page is made of classifiers alone" in told
+    assert not (tmp_path / "page.html").exists()
+    with pytest.raises(InputError, match=r"a\.en:a\.de: translates, and a page is made of classifiers"):
+        check_classifies("digits", "a.en:a.de")
+    check_classifies("digits", str(tmp_path))
+    (tmp_path / "plan.yaml").write_text("data: multi30k:en-de\nobjectives: [one-hot]\n")
+    assert "multi30k:en-de: translates" in refused("report", tmp_path / "plan.yaml")
+
+
+def test_among_classifiers_a_run_that_translates_is_left_out_and_named(run: Path, tmp_path: Path):
+    shutil.copytree(run, tmp_path / "runs/translation")
+    train(RunSpec(settings=Settings(epochs=1, batch_size=500)), tmp_path / "runs/digits")
+    found = read_comparisons(tmp_path / "runs")
+    assert [comparison.data for comparison in found.comparisons] == ["digits"]
+    assert found.problems == [f"{tmp_path / 'runs/translation'}: translates, and is left out."]
+
+
 def test_nearest_labels_have_the_largest_entries(run: Path):
     """003 Eq. 16, an entry at a time."""
     state, words = RunFolder(run).model_state(), RunFolder(run).setup["target"]["words"]
@@ -141,9 +202,8 @@ def test_the_command_line_trains_on_two_files(tmp_path: Path):
     assert {"bleu", "bleu_tokens", "greedy_bleu"} <= set(json.loads(done.stdout))
     config = RunFolder(tmp_path / "run").config
     assert config["data_options"] == {"validation_fraction": 0.2, "beam": 2, "min_count": 2}
-    assert "holds a run already" in refused(
-        "train", data, "--objective", "one-hot", *options, "--out", tmp_path / "run"
-    )
+    again = refused("train", data, "--objective", "one-hot", *options, "--out", tmp_path / "run")
+    assert "this run is finished; use it with `labelkin translate" in again
     assert "a run that translates; use `labelkin translate`" in refused(
         "predict", tmp_path / "run", tmp_path / "train.en", "-o", tmp_path / "out.csv"
     )

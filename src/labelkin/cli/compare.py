@@ -1,7 +1,8 @@
 """Objectives side by side."""
 
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
@@ -9,8 +10,9 @@ from typer import Argument, Option
 from labelkin._checks import InputError
 from labelkin.cli.gather import gathered
 from labelkin.cli.mistakes import going_on
-from labelkin.cli.options import DataOptions, EngineOptions, MethodOptions, TrainingOptions
+from labelkin.cli.options import DATA, DataOptions, EngineOptions, GridOptions, MethodOptions, TrainingOptions
 from labelkin.cli.show import aside, form_of, progress, results_last, say, say_comparison, say_json, this_command
+from labelkin.cli.typed import typed_besides
 from labelkin.cli.values import whole_numbers, words
 
 if TYPE_CHECKING:
@@ -22,9 +24,7 @@ def compare(
     context: typer.Context,
     data: Annotated[
         str,
-        Argument(
-            help="A set of `labelkin data list`, a folder of images, a .npz, .npy, .csv or .jsonl file, or a plan in .yaml."
-        ),
+        Argument(help=f"{DATA}; or a plan in .yaml."),
     ] = "digits",
     objectives: Annotated[
         str | None, Option(help="Which, as one-hot,label-embedding. Default: all.", metavar="A,B,C")
@@ -42,6 +42,7 @@ def compare(
     *,
     machine: EngineOptions,
     method: MethodOptions,
+    grid: GridOptions,
     data_options: DataOptions,
     training: TrainingOptions,
 ) -> None:
@@ -54,6 +55,8 @@ def compare(
         _check_alone(context)
         plan = read_plan(data)
     else:
+        if grid.gridded and not data_options.validation_fraction:
+            raise InputError("--grid: a value is chosen on a validation split; give one, as `--validation 0.1`.")
         plan = plan_for(
             data,
             objectives=words(objectives),
@@ -62,9 +65,11 @@ def compare(
             taxonomy=method.taxonomy,
             data_options=data_options.chosen(),
             options=method.options,
-            grids=method.grids,
+            grids=grid.grids,
             training=training.settings(),
         )
+    if html is not None:
+        _check_page(html, plan)
     if dry_run:
         aside(outlook(plan, out))
         _list_runs(plan, out)
@@ -86,17 +91,28 @@ def write_pages(compared: "list[Comparison]", path: Path) -> None:
         aside(f"The report is in {target}")
 
 
+def _check_page(path: Path, plan: "Plan") -> None:
+    """Refuse a page that could not be written once all is trained."""
+    from labelkin.report import check_classifies, targets
+
+    targets(path, 1)
+    check_classifies(*plan.data)
+
+
 def say_comparisons(compared: "list[Comparison]", form: str) -> None:
     """One table a setting, or one JSON value."""
     if form == "json":
         told = [comparison.as_dict() for comparison in compared]
         say_json(told[0] if len(told) == 1 else told)
         return
-    for place, comparison in enumerate(compared):
+    from labelkin.experiments.headings import told_apart
+
+    for place, (comparison, heading) in enumerate(zip(compared, told_apart(compared), strict=True)):
         if len(compared) > 1:
-            backbone = comparison.records[comparison.rows[0].label][0].backbone
-            say(f"{chr(10) if place else ''}{comparison.data}, {backbone}, the tree {comparison.tree}:")
+            say(f"{chr(10) if place else ''}{heading}:")
         say_comparison(comparison, form)
+        if comparison.not_begun and form == "text":
+            say(f"{len(comparison.not_begun)} runs of the plan have not begun and are left out.")
 
 
 def _list_runs(plan: "Plan", store: Path) -> None:
@@ -122,12 +138,8 @@ def _check_alone(context: typer.Context) -> None:
         "budget",
         "keep",
     )
-    for name in context.params:
-        source: Any = context.get_parameter_source(name)
-        if name not in allowed and source is not None and source.name == "COMMANDLINE":
-            raise InputError(
-                f"a plan says what is trained; leave --{name.replace('_', '-')} out, or put it in the plan."
-            )
+    if (typed := typed_besides(context, allowed)) is not None:
+        raise InputError(f"a plan says what is trained; leave {typed} out, or put it in the plan.")
 
 
 def demo(
@@ -138,7 +150,7 @@ def demo(
     """Train every objective on handwritten digits and write the report: two cores, a minute, nothing to download."""
     from labelkin.experiments.demo import demo as run_demo
 
-    with going_on(lambda: f"labelkin demo --out {out}"), results_last():
+    with going_on(lambda: shlex.join(["labelkin", "demo", "--out", str(out)])), results_last():
         comparison = run_demo(out, fresh=fresh, progress=progress, say=aside)
     say_comparisons([comparison], form_of(json=json))
     write_pages([comparison], out / "report.html")

@@ -1,9 +1,11 @@
 """The options of training on a parallel corpus."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any, Literal
 
 from typer import Option
+
+from labelkin._checks import InputError
 
 PANEL = "Corpus"
 
@@ -29,6 +31,17 @@ class CorpusOptions:
         float | None, Option(help="0: plain probability. 1: mean over words. Default: 0.", rich_help_panel=PANEL)
     ] = None
     measure: Annotated[Literal["bleu", "rouge"] | None, Option(help="Default: bleu.", rich_help_panel=PANEL)] = None
+
+    def check(self, data: str) -> None:
+        """Refuse these options where the data are no sentence pairs."""
+        from labelkin.data.corpora import is_corpus
+
+        given = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
+        if given and not is_corpus(data):
+            raise InputError(
+                f"--{given[0].replace('_', '-')}: is for sentence pairs, given as FILE:FILE, FOLDER:en-de or multi30k:en-de; "
+                f"leave it out for {data!r}."
+            )
 
     def chosen(self) -> dict[str, Any]:
         """What was given, as `RunSpec.data_options` keeps it."""

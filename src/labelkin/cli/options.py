@@ -4,13 +4,18 @@ A field is called as the argument that it becomes, and has its default: a test c
 `labelkin.training.Settings` and `labelkin.data.load`, which are not imported here because they need torch.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from typer import Option
 
 from labelkin.cli.values import assignments, grids, seconds, whole_numbers, words
+
+DATA = (
+    "A set of `labelkin data list`, a folder of images, a .npz, .npy, .csv, .jsonl or .parquet file, or sentence pairs as "
+    "FILE:FILE, FOLDER:en-de or multi30k:en-de"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +42,15 @@ class MethodOptions:
         ),
     ] = None
 
+    @property
+    def options(self) -> dict[str, dict[str, Any]]:
+        return assignments(self.assigned or [])
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridOptions:
+    """Of commands that train an objective more than once."""
+
     gridded: Annotated[
         list[str] | None,
         Option(
@@ -50,10 +64,6 @@ class MethodOptions:
     @property
     def grids(self) -> dict[str, dict[str, list[Any]]]:
         return grids(self.gridded or [])
-
-    @property
-    def options(self) -> dict[str, dict[str, Any]]:
-        return assignments(self.assigned or [])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +108,7 @@ class DataOptions:
         float | None,
         Option(
             "--test",
-            help="Share tested on, where the data come without a test set. Default: 0.2.",
+            help="Share tested on, where the data come without a test set. Default: 0.2, of sentence pairs 0.1.",
             metavar="FRACTION",
             rich_help_panel="Data",
         ),
@@ -151,7 +161,7 @@ class DataOptions:
         given = {**asdict(self), "classes": words(self.classes), "features": words(self.features)}
         given["remove"] = words(self.remove)
         given |= {name: str(given[name]) for name in ("data_dir", "labels") if given[name] is not None}
-        return {name: value for name, value in given.items() if value not in (None, 0.0)}
+        return {field.name: given[field.name] for field in fields(self) if given[field.name] != field.default}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,17 +13,15 @@ from labelkin._checks import InputError
 from labelkin.cli.corpus_options import CorpusOptions
 from labelkin.cli.gather import gathered
 from labelkin.cli.mistakes import going_on
-from labelkin.cli.options import DataOptions, MethodOptions, TrainingOptions
-from labelkin.cli.show import progress, results_last, say, say_json, say_metrics, this_command
+from labelkin.cli.options import DATA, DataOptions, MethodOptions, TrainingOptions
+from labelkin.cli.show import aside, progress, results_last, say, say_json, say_metrics, this_command
+from labelkin.cli.typed import typed_besides
 
 
 @gathered
 def train(
     context: typer.Context,
-    data: Annotated[
-        str | None,
-        Argument(help="A set of `labelkin data list`, a folder of images, or a .npz, .npy, .csv or .jsonl file."),
-    ] = None,
+    data: Annotated[str | None, Argument(help=f"{DATA}.")] = None,
     objective: Annotated[str | None, Option(help="One of `labelkin objectives`.", metavar="NAME")] = None,
     seed: Annotated[int, Option(help="Of first weights and batches.")] = 0,
     out: Annotated[
@@ -40,20 +38,22 @@ def train(
     corpus: CorpusOptions,
     training: TrainingOptions,
 ) -> None:
-    """Train one model and keep it in a folder."""
+    """Train one model and keep it in a folder; the same command goes on with a run that was stopped."""
     from labelkin.experiments import RunSpec, run_spec
     from labelkin.experiments import train as run_training
     from labelkin.experiments.identity import run_name
+    from labelkin.experiments.run import is_begun
     from labelkin.experiments.spec import check_chosen
     from labelkin.experiments.tensorboard import tensorboard_log
     from labelkin.training import Settings
 
     if resume is not None:
         _check_alone(context)
-        spec, folder = run_spec(resume), resume
+        spec, folder, going = run_spec(resume), resume, True
     elif data is None or objective is None:
         raise InputError("train: expected DATA and --objective NAME, as `labelkin train digits --objective one-hot`.")
     else:
+        corpus.check(data)
         spec = RunSpec(
             data=data,
             objective=objective,
@@ -65,10 +65,13 @@ def train(
         )
         check_chosen(method.options, [objective])
         folder = out or Path("runs", run_name(spec))
+        going = is_begun(spec, folder)
+        if going:
+            aside(f"{folder}: holds this run, not finished; going on with it.")
     shown = partial(progress, f"{spec.objective} seed {spec.settings.seed}", spec.settings.epochs)
     log = tensorboard_log(folder) if tensorboard else nullcontext(lambda row: None)
     with going_on(partial(_next_command, folder)), results_last(), log as logged:
-        trained = run_training(spec, folder, resume=resume is not None, progress=shown, log=logged)
+        trained = run_training(spec, folder, resume=going, progress=shown, log=logged)
     if json:
         say_json({"folder": str(folder), "epoch": trained.epoch, "seconds": trained.seconds, **trained.metrics})
     else:
@@ -78,15 +81,8 @@ def train(
 
 def _check_alone(context: typer.Context) -> None:
     """A run that goes on takes nothing from the command line that could change it."""
-    given = [name for name in context.params if _on_the_command_line(context, name)]
-    for name in given:
-        if name not in ("resume", "tensorboard", "json"):
-            raise InputError(f"--resume takes everything from the folder's config.json; leave {name} out.")
-
-
-def _on_the_command_line(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
+    if (typed := typed_besides(context, ("resume", "tensorboard", "json"))) is not None:
+        raise InputError(f"--resume takes everything from the folder's config.json; leave {typed} out.")
 
 
 def _next_command(folder: Path) -> str:

@@ -55,6 +55,7 @@ class Comparison(NamedTuple):
     folder: Path
     records: dict[str, list[Record]]  # the finished runs, by label
     unfinished: list[Record]
+    not_begun: Sequence[str] = ()  # the folders that runs of the plan would have
 
     def __str__(self) -> str:
         return table.as_text(self)
@@ -64,7 +65,7 @@ class Comparison(NamedTuple):
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values; NaN where a number is undefined."""
-        return table.as_dict(self)
+        return {**table.as_dict(self), "not_begun": list(self.not_begun)}
 
 
 def summarise(records: Iterable[Record], *, reference: str | None = REFERENCE) -> Comparison:
@@ -103,7 +104,8 @@ def by_setting(records: Iterable[Record]) -> dict[str, tuple[str, list[Record]]]
     found: dict[str, tuple[str, list[Record]]] = {}
     for record in records:
         config = record.config
-        alike = [config["data"], config["data_options"], config["resolved_backbone"], config["taxonomy"]]
+        content = config.get("data_id")  # the same path may have held other data
+        alike = [config["data"], content, config["data_options"], config["resolved_backbone"], config["taxonomy"]]
         training = {name: value for name, value in config["settings"].items() if name not in NO_MATTER}
         key = dumps([alike, training], sort_keys=True)
         name = f"{record.data}, {record.backbone}, {training['epochs']} epochs"

@@ -71,6 +71,7 @@ def plan_for(
     check_names("objectives", names)
     for given in (options or {}, grids or {}):
         check_chosen(given, names)
+    _check_either(options or {}, grids or {})
     arms = [
         Arm(
             label=name,
@@ -100,12 +101,22 @@ def compare_plan(plan: Plan, out: str | os.PathLike[str] = "runs", **how: Any) -
 
 def comparisons(plan: Plan, store: Path) -> list[Comparison]:
     """What a store holds of a plan, for each data set, backbone and tree."""
-    groups: dict[tuple[str, str | None, str | None], list[Planned]] = {}
-    for run in plan.runs():
-        groups.setdefault((run.spec.data, run.spec.backbone, run.spec.taxonomy), []).append(run)
+    groups: dict[tuple[str, str | None, str | None], dict[tuple[str, str], Planned]] = {}
+    for run in plan.runs():  # under one label each run counts once, however often the plan has it
+        group = groups.setdefault((run.spec.data, run.spec.backbone, run.spec.taxonomy), {})
+        group.setdefault((run.label, run.id), run)
     found = []
-    for runs in groups.values():
+    for group in groups.values():
+        runs = list(group.values())
         records = {run.id: record for run in runs if (record := read_record(store / run.name)) is not None}
         if records:
-            found.append(summarise(chosen(plan, runs, records), reference=plan.reference or REFERENCE))
+            compared = summarise(chosen(plan, runs, records), reference=plan.reference or REFERENCE)
+            found.append(compared._replace(not_begun=[run.name for run in runs if run.id not in records]))
     return found
+
+
+def _check_either(options: Mapping[str, Mapping[str, Any]], grids: Mapping[str, Mapping[str, Any]]) -> None:
+    for objective, grid in grids.items():
+        for name in grid:
+            if name in options.get(objective, {}):
+                raise InputError(f"{objective}.{name}: has a value (--set) and a grid (--grid); leave one of them out.")

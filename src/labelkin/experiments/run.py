@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shlex
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import cached_property
@@ -19,7 +20,7 @@ from labelkin.data import Dataset
 from labelkin.data.corpora import is_corpus
 from labelkin.data.unlabelled import samples_of
 from labelkin.experiments.assemble import saved_context
-from labelkin.experiments.identity import run_id
+from labelkin.experiments.identity import data_id, run_id
 from labelkin.experiments.lock import locked
 from labelkin.experiments.spec import RunSpec
 from labelkin.objectives import OBJECTIVES, Context
@@ -79,7 +80,8 @@ def train(
     if path is not None and (Path(path) / "config.json").exists():
         if not resume and not other_process():  # other processes find what the first one wrote
             raise InputError(
-                f"{path}: holds a run already; go on with it by `labelkin train --resume {path}`, or choose another folder."
+                f"{path}: holds a run already; go on with it by `labelkin train --resume {shlex.quote(str(path))}`, or choose "
+                "another folder."
             )
         check_same(path, spec)
     if is_corpus(spec.data):
@@ -108,6 +110,20 @@ def train(
 def other_process() -> bool:
     """Whether this is not the first of several processes that train one run."""
     return int(os.environ.get("LOCAL_RANK", "0")) > 0
+
+
+def is_begun(spec: RunSpec, path: str | os.PathLike[str]) -> bool:
+    """Whether the folder holds this very run, and it has not ended; a finished or another one is refused."""
+    folder = RunFolder(os.fspath(path))
+    if other_process():  # the first one has looked, and has perhaps begun the run meanwhile
+        return (folder.path / "state.json").exists()
+    if not (folder.path / "config.json").exists():
+        return False
+    check_same(path, spec)
+    if folder.final is not None:
+        look = f"labelkin {'translate' if is_corpus(spec.data) else 'evaluate'} {shlex.quote(str(path))}"
+        raise InputError(f"{path}: this run is finished; use it with `{look}`, or train it anew with another --out.")
+    return True
 
 
 def check_same(path: str | os.PathLike[str], spec: RunSpec) -> None:
@@ -166,6 +182,7 @@ def _begin(
         return
     config = {
         "id": run_id(spec),
+        "data_id": data_id(spec),
         **spec.as_dict(),
         "resolved_backbone": backbone,
         "revision": OBJECTIVES[spec.objective].revision,

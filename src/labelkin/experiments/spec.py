@@ -4,11 +4,20 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from json import dumps
+from pathlib import Path
 from typing import Any, Self
 
 from labelkin._checks import InputError, listed, near, plain
 from labelkin.objectives import OBJECTIVES
+from labelkin.objectives.named import RELATIONS
 from labelkin.training import Settings
+
+LARGEST_SEED = 2**63 - 1
+# Options that are arrays, and the words and files that stand for them.
+WORDS = {
+    "relation": f"{', '.join(RELATIONS)}, embedding:ENCODER, or a .npy or .csv file of K x K numbers",
+    "vectors": "an encoder (minilm, hf:NAME, st:NAME, a model's folder), or a .npy, .csv, .jsonl or .parquet file",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +40,8 @@ class RunSpec:
         for name in ("data", "taxonomy", "data_options", "options"):
             object.__setattr__(self, name, _as_text(getattr(self, name)))
         _check_plain("taxonomy", self.taxonomy)
+        if self.settings.seed > LARGEST_SEED:
+            raise InputError(f"seed: expected a whole number from 0 to {LARGEST_SEED}, got {self.settings.seed}.")
         for group in (self.data_options, self.options):
             for name, value in group.items():
                 _check_plain(name, value)
@@ -64,6 +75,15 @@ class RunSpec:
 def option_names(objective: str) -> list[str]:
     """The options of an objective that a run may set."""
     return OBJECTIVES[objective].free_options()
+
+
+def check_words(options: Mapping[str, Any]) -> None:
+    """Refuse a relation by a name that there is not, which needs no data to be seen."""
+    relation = options.get("relation")
+    if not isinstance(relation, str) or relation in RELATIONS or Path(relation).is_file():
+        return
+    if not (relation.startswith("embedding:") and relation != "embedding:"):
+        raise InputError(f"relation: expected {WORDS['relation']}, got {relation!r}.{near(relation, RELATIONS)}")
 
 
 def check_chosen(options: Mapping[str, Mapping[str, Any]], objectives: Sequence[str]) -> None:

@@ -89,9 +89,14 @@ def cells(row: Row, columns: Sequence[str]) -> list[str]:
 def verdict(comparison: Comparison) -> str:
     """What may be said of the differences to the reference."""
     reference = comparison.reference
-    rivals = [row for row in comparison.rows if row.label != reference and not isnan(row.difference)]
-    if reference is None or not rivals:
+    others = [row for row in comparison.rows if row.label != reference]
+    rivals = [row for row in others if not isnan(row.difference)]
+    if reference is None:
         return "Without a reference among the objectives there is nothing to compare with."
+    if not others:
+        return f"{reference} is alone here; name others beside it (--objectives) to compare it with."
+    if not rivals:
+        return f"No other objective has a seed in common with {reference}, so there is nothing to compare."
     if all(isnan(row.difference_low) for row in rivals):
         return "One seed cannot tell a difference from chance; `labelkin compare --seeds 0,1,2` says more."
     better = [row.label for row in rivals if row.difference_low > 0]

@@ -16,6 +16,7 @@ tensors it names are on disk. A run killed at any moment therefore resumes from 
 
 import csv
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from math import isnan
 from pathlib import Path
@@ -76,13 +77,16 @@ class RunFolder:
         self.write_metrics(progress["history"])
         self._drop_states(keep=name)
 
-    def load_state(self) -> tuple[dict[str, Any], Any] | None:
-        self._sweep()
+    def load_state(self, *, tidy: bool = True) -> tuple[dict[str, Any], Any] | None:
+        """Where to go on; of several processes one alone makes the folder `tidy`, or they would sweep one another's files."""
+        if tidy:
+            self._sweep()
         progress = self._read("state.json")
         if progress is None:
             return None
-        self.write_metrics(progress["history"])
-        self._drop_states(keep=progress["tensors"])
+        if tidy:
+            self.write_metrics(progress["history"])
+            self._drop_states(keep=progress["tensors"])
         return progress, packing.load(self.path / progress["tensors"])
 
     def _drop_states(self, keep: str) -> None:
@@ -118,7 +122,8 @@ class RunFolder:
                 f"{self.path}: keeps its results and no weights (--keep results); train it anew to use it."
             )
         if not (self.path / "model.safetensors").exists():
-            raise InputError(f"{self.path}: training has not ended; go on with `labelkin train --resume {self.path}`.")
+            command = f"labelkin train --resume {shlex.quote(str(self.path))}"
+            raise InputError(f"{self.path}: training has not ended; go on with `{command}`.")
         loaded: dict[str, Any] = packing.load(self.path / "model.safetensors")
         return loaded
 

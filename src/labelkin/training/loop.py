@@ -219,7 +219,7 @@ class Trainer:
             self.folder.save_state(progress, tensors)
 
     def _restore(self) -> None:
-        found = None if self.folder is None else self.folder.load_state()
+        found = None if self.folder is None else self.folder.load_state(tidy=self.place.rank == 0)
         if found is None:
             return
         progress, tensors = found

@@ -53,6 +53,8 @@ def execute(
 ) -> Outcome:
     """Train what is not finished. With a `budget` in seconds no run is begun that would not end in time.
 
+    What is left then is told and in the outcome.
+
     With `keep="results"` a run that ends keeps its metrics and its outputs on the test set, and no weights.
 
     Several processes may work on one store: a run that another one trains is waited for. Raises what stops all runs (bad
@@ -71,7 +73,12 @@ def execute(
     if waiting:
         for event in _events(engine, work, jobs, address, progress):
             work.heard(event)
-    skipped = [run for run in runs if run in work.queue]
+    skipped = [run for run in runs if run in work.queue or run in work.elsewhere]
+    if skipped and budget is not None:
+        say(
+            f"{len(skipped)} of {len(runs)} runs are left: they would not have ended within the budget of "
+            f"{budget:g} s; the same command goes on with them."
+        )
     lost = {run.id for run, _ in work.failed}
     finished = [run for run in runs if run not in skipped and run.id not in lost]
     return Outcome(finished, skipped, work.failed, work.retries, monotonic() - work.begun)

@@ -6,7 +6,7 @@ from statistics import mean
 
 from labelkin._checks import InputError
 from labelkin.experiments.plan.model import Plan, Planned
-from labelkin.experiments.store import Record
+from labelkin.experiments.store import Record, described
 
 
 def chosen(plan: Plan, runs: Sequence[Planned], records: Mapping[str, Record]) -> list[Record]:
@@ -18,8 +18,8 @@ def chosen(plan: Plan, runs: Sequence[Planned], records: Mapping[str, Record]) -
     found: list[Record] = []
     for label, points in _by_point(runs, records).items():
         best = max(points.values(), key=_validation) if len(points) > 1 else next(iter(points.values()))
-        told = [label, *(f"{name}={best[0].options[name]}" for name in grids[label])]
-        found.extend(record._replace(label=" ".join(told)) for record in best)
+        told = described(label, {name: best[0].options[name] for name in grids[label]})
+        found.extend(record._replace(label=told) for record in best)
     return found
 
 

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, Self
 
 from labelkin._checks import InputError, check_choice, check_count, check_names, listed, near
 from labelkin.experiments.identity import run_id, run_name
-from labelkin.experiments.spec import RunSpec
+from labelkin.experiments.spec import RunSpec, check_words
+from labelkin.experiments.store import described
 from labelkin.objectives import OBJECTIVES
 from labelkin.training import Settings
 
@@ -37,6 +38,7 @@ class Planned(NamedTuple):
 
     label: str
     spec: RunSpec
+    chosen: tuple[str, ...] = ()  # the options that a grid gave it
 
     @property
     def id(self) -> str:
@@ -48,7 +50,12 @@ class Planned(NamedTuple):
 
     @property
     def title(self) -> str:
-        return f"{self.label} seed {self.spec.settings.seed}"
+        return f"{self.point} seed {self.spec.settings.seed}"
+
+    @property
+    def point(self) -> str:
+        """The label with its values of a grid: `"label-embedding tau=3"`."""
+        return described(self.label, {name: self.spec.options[name] for name in self.chosen})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,8 +84,8 @@ class Plan:
             raise InputError("seeds: expected at least one.")
         for seed in self.seeds:
             check_count("seed", seed, least=0)
-        if len(set(self.seeds)) < len(self.seeds):
-            raise InputError(f"seeds: expected each once, got {', '.join(map(str, self.seeds))}.")
+        for name in ("data", "backbone", "taxonomy", "seeds"):
+            _check_once(name, getattr(self, name))
         for name, allowed in UNFAIR.items() if self.protocol == "clean" else ():
             if self.training.get(name, "auto") not in ("auto", *allowed.split(" or ")):
                 raise InputError(
@@ -103,6 +110,9 @@ class Plan:
         for name, values in arm.grid.items():
             if not values:
                 raise InputError(f"{arm.label}: the grid of {name!r} has no values.")
+            _check_once(f"{arm.label}, the grid of {name!r}", values)
+        for options in arm.points():
+            check_words(options)
 
     def runs(self) -> list[Planned]:
         """Every run, seed by seed, so that all objectives are known early."""
@@ -121,6 +131,7 @@ class Plan:
                         Settings.of(**{**self.training, **arm.training}) if arm.training else settings, seed=seed
                     ),
                 ),
+                tuple(arm.grid),
             )
             for data, backbone, taxonomy, seed, arm in product(
                 self.data, self.backbone, self.taxonomy, self.seeds, self.arms
@@ -151,6 +162,12 @@ class Plan:
                 f"reference: {reference!r} is not among the objectives {listed(named)}.{near(str(reference), named)}"
             )
         return cls(**given, arms=arms)
+
+
+def _check_once(what: str, values: Sequence[Any]) -> None:
+    """1 and 1.0 are the same: a run that is there twice would count as two."""
+    if any(value in values[:place] for place, value in enumerate(values)):
+        raise InputError(f"{what}: expected each once, got {', '.join(map(str, values))}.")
 
 
 def _arms(given: Any) -> list[Arm]:
