@@ -54,3 +54,12 @@ def test_tables_that_differ_in_settings_are_headed_by_them(tmp_path):
         "epochs 2, augment flip+shift:0.1, subset 0.5:",
         "epochs 2, augment none, subset default:",
     ]
+
+
+@pytest.mark.parametrize("option", ["--set", "--grid"])
+def test_an_option_that_is_set_twice_is_refused(option: str, tmp_path):
+    twice = (option, "label-embedding.tau=1", option, "label-embedding.tau=2")
+    told = refused(
+        "compare", "digits", "--objectives", "label-embedding", *twice, "--validation", 0.1, "--out", tmp_path
+    )
+    assert f"{option}: label-embedding.tau is given twice" in told

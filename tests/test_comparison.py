@@ -55,6 +55,14 @@ def test_differences_are_paired_by_seed(compared):
             assert getattr(row, name) == pytest.approx(mean(f[name] for f in finals(compared.folder, row.label)))
 
 
+def test_a_seed_trained_twice_is_one_seed(compared):
+    runs = [run for own in compared.records.values() for run in own]
+    again = [run._replace(config={**run.config, "settings": {**run.config["settings"], "threads": 2}}) for run in runs]
+    assert summarise([*runs, *again]).rows == compared.rows
+    newer = runs[0]._replace(config={**runs[0].config, "revision": 99})
+    assert summarise([*runs, newer]).records[newer.label][0].config["revision"] == 99
+
+
 def test_when_the_mean_curve_reaches_the_references_best(compared):
     best = max(curve(compared.folder, "one-hot"))
     for row in compared.rows:

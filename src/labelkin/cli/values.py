@@ -30,7 +30,9 @@ def assignments(texts: Sequence[str], *, option: str = "--set") -> dict[str, dic
         objective, dot, set_to = name.strip().rpartition(".")
         if not (equals and dot and objective and set_to):
             raise InputError(f"{option}: expected OBJECTIVE.OPTION=VALUE, as label-embedding.tau=3, got {text!r}.")
-        found.setdefault(objective, {})[set_to] = value(written.strip())
+        if set_to in found.setdefault(objective, {}):
+            raise InputError(f"{option}: {objective}.{set_to} is given twice; leave one out.")
+        found[objective][set_to] = value(written.strip())
     return found
 
 

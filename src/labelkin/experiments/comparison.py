@@ -81,9 +81,8 @@ def summarise(records: Iterable[Record], *, reference: str | None = REFERENCE) -
             f"compare: expected runs of one setting, got {len(settings)}: {listed([name for name, _ in settings.values()], 3)}."
         )
     grouped: dict[str, list[Record]] = {}
-    for record in given:
-        if record.finished:
-            grouped.setdefault(record.label, []).append(record)
+    for record in _one_a_seed(record for record in given if record.finished):
+        grouped.setdefault(record.label, []).append(record)
     rows = [_row(label, sorted(runs, key=lambda r: r.seed)) for label, runs in grouped.items()]
     stand = [row if reference not in grouped else _against(row, grouped[row.label], grouped[reference]) for row in rows]
     known = [(row.accuracy, row.severity) for row in stand]
@@ -97,6 +96,16 @@ def summarise(records: Iterable[Record], *, reference: str | None = REFERENCE) -
         records=grouped,
         unfinished=[record for record in given if not record.finished],
     )
+
+
+def _one_a_seed(records: Iterable[Record]) -> Iterable[Record]:
+    """A seed that was trained twice, with other threads or by an older revision of its objective, is no second seed."""
+    kept: dict[tuple[str, int], Record] = {}
+    for record in records:
+        known = kept.setdefault((record.label, record.seed), record)
+        if record.config.get("revision", 0) > known.config.get("revision", 0):
+            kept[record.label, record.seed] = record
+    return kept.values()
 
 
 def by_setting(records: Iterable[Record]) -> dict[str, tuple[str, list[Record]]]:
