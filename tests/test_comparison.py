@@ -16,7 +16,7 @@ import labelkin
 from commands import run_in
 from labelkin import InputError
 from labelkin.experiments import Comparison, Row, Store, summarise
-from labelkin.experiments.statistics import bootstrap, front, paired, seeds_to_settle, student
+from labelkin.experiments.statistics import better_by_chance, bootstrap, front, paired, seeds_to_settle, student
 from labelkin.experiments.table import COLUMNS, as_csv, as_markdown, cells, columns_of, headings, verdict
 
 SEEDS = (0, 1, 2)
@@ -226,3 +226,8 @@ def test_what_cannot_be_recorded_is_refused_before_anything_is_written(wrong: di
     with pytest.raises(InputError, match=f"{name}: a recorded run takes numbers"):
         labelkin.compare(objectives=["semantic-smoothing"], out=tmp_path / "runs", epochs=1, **wrong)
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(("rivals", "said"), [(0, "0.0"), (1, "0.0"), (14, "0.4"), (40, "1.0")])
+def test_one_in_forty_looks_better_by_chance(rivals: int, said: str):
+    assert better_by_chance(rivals) == said

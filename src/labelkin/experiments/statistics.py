@@ -47,6 +47,11 @@ def paired(differences: Sequence[float]) -> Paired:
     return Paired(centre, spread, min(low, centre - reach), max(high, centre + reach), settled_by)
 
 
+def better_by_chance(rivals: int) -> str:
+    """How many of so many equals would look better: half of what the intervals miss."""
+    return f"{rivals * (1 - LEVEL) / 2:.1f}"
+
+
 def bootstrap(values: Sequence[float]) -> tuple[float, float]:
     """The percentile interval of the mean, from resamples of a fixed seed."""
     given = np.asarray(values, dtype=np.float64)

@@ -8,6 +8,7 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from labelkin._files import csv_text
+from labelkin.experiments.statistics import better_by_chance
 
 if TYPE_CHECKING:
     from labelkin.experiments.comparison import Comparison, Row
@@ -137,7 +138,7 @@ def notes(comparison: Comparison) -> list[str]:
         *([f"{unfinished} of the runs have not ended and are left out."] if unfinished else []),
         f"accuracy, top-5: of the test set, higher is better.{spread}",
         f"against {name}: points of accuracy, run by run with the same seed, with the 95 % interval of their mean (bootstrap, "
-        f"never narrower than Student's). Of {rivals} objectives about {rivals / 40:.1f} look better by chance alone.",
+        f"never narrower than Student's). Of {rivals} objectives about {better_by_chance(rivals)} look better by chance alone.",
         "severity: how far up the tree truth and prediction meet, over the mistakes alone; AHD@5: how far the five best "
         f"classes lie from the truth; lower is better, and both compare only on one tree. The tree here: {comparison.tree}.",
         "CRM: after deciding by least expected distance in the tree, which costs nothing; ECE: how far confidence and accuracy "

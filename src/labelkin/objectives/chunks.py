@@ -23,8 +23,9 @@ TERMS = ("hard", "soft", "similarity", "confidence", "embedding")
 def in_chunks(objective: LabelEmbedding, features: Tensor, target: Tensor, **batch: Tensor | None) -> Loss:
     """`objective`'s loss from features (..., F), with at most about `CHUNK` entries of each output alive at once.
 
-    Gradients are taken on the way, chunk by chunk; `backward` hands them out, once. The terms are for reading alone. The
-    compiler cannot follow that, and makes outputs again in the backward pass instead.
+    Gradients are taken on the way, chunk by chunk; `backward` hands them out, once, so that a scaled loss scales them only
+    then: use bfloat16 rather than float16. The terms are for reading alone. The compiler cannot follow that, and makes
+    outputs again in the backward pass instead.
     """
     flat, flat_batch = inputs.flatten_features(objective, features, target, **batch)
     shape = features.shape[:-1]

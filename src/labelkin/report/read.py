@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from shlex import quote
 from typing import NamedTuple
 
 from labelkin._checks import InputError
@@ -32,7 +33,9 @@ def read_comparisons(
         raise _translates(path)
     if not records:
         told = f" ({store.problems[0]})" if store.problems else ""
-        raise InputError(f"{path}: holds no run that can be read{told}; `labelkin compare --out {path}` makes some.")
+        raise InputError(
+            f"{path}: holds no run that can be read{told}; `labelkin compare --out {quote(str(path))}` makes some."
+        )
     settings = by_setting(records).values()
     named = [summarise(found, reference=reference or REFERENCE) for _, found in settings]
     if reference is not None and all(comparison.reference is None for comparison in named):
@@ -68,5 +71,6 @@ def _of_plan(path: Path, runs: Path) -> Found:
     check_classifies(*plan.data)
     found = comparisons(plan, runs)
     if not found:
-        raise InputError(f"{path}: none of its runs are in {runs}; `labelkin compare {path} --out {runs}` trains them.")
+        train = f"labelkin compare {quote(str(path))} --out {quote(str(runs))}"
+        raise InputError(f"{path}: none of its runs are in {runs}; `{train}` trains them.")
     return Found(found, [])

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import isnan
 
 from labelkin.experiments.comparison import Comparison, Row
-from labelkin.experiments.statistics import Paired, paired
+from labelkin.experiments.statistics import Paired, better_by_chance, paired
 from labelkin.report.parts import Verdict
 
 MANY = 5  # rivals from which on the best of them is worth a word on chance
@@ -63,7 +63,7 @@ def _counts(rivals: Sequence[Row], reference: str) -> str:
         sum(test) for test in ([r.difference_low > 0 for r in rivals], [r.difference_high < 0 for r in rivals])
     )
     told = f"Of {len(rivals)} rivals {better} {_are(better)} shown better than {reference} and {worse} worse."
-    chance = f" By chance alone about {0.025 * len(rivals):.1f} would look better." if len(rivals) >= MANY else ""
+    chance = f" By chance alone about {better_by_chance(len(rivals))} would look better." if len(rivals) >= MANY else ""
     return told + chance
 
 
