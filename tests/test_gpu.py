@@ -45,3 +45,13 @@ def test_many_labels_take_little_more_memory_than_plain_cross_entropy():
     found = time_many_labels(repeats=1)
     assert found.times_memory is not None
     assert found.times_memory <= 1.25
+
+
+def test_a_stopped_run_of_retrospection_goes_on(tmp_path: Path):
+    """Its table is read on the CPU and must move to the GPU before the first step."""
+    settings = Settings(epochs=3, batch_size=256)
+    spec = RunSpec(objective="retrospection", options={"every": 1}, settings=settings)
+    with pytest.raises(Interrupted):
+        train(spec, tmp_path / "stopped", progress=lambda steps: StopAt())
+    resumed = train(spec, tmp_path / "stopped", resume=True)
+    assert len(resumed.history) == 3

@@ -22,3 +22,8 @@ def as_it_was(value: Tensor) -> Tensor:
     into is kept instead. Plain code needs no copy.
     """
     return _copy(value) if torch.compiler.is_compiling() else value
+
+
+def finite_rows(values: Tensor) -> Tensor:
+    """Return (..., 1): whether every entry of a row is finite. It reads no value, so compiled code needs no branch."""
+    return torch.isfinite(values).all(-1, keepdim=True)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from labelkin._checks import InputError, check_choice, check_count, check_number
 from labelkin.functional import class_sums, cross_entropy, label_distances, leave_one_out_means, repel
 from labelkin.functional.adaptive import distance_to, sum_by_class
-from labelkin.functional.state import as_it_was
+from labelkin.functional.state import as_it_was, finite_rows
 from labelkin.objectives import inputs
 from labelkin.objectives.base import Objective
 from labelkin.objectives.batch import Batch, Loss
@@ -99,7 +99,7 @@ class AdaptiveLabels(Objective):
         step = as_it_was(self.step)
         due = (step >= self.warmup) & ((step - self.warmup) % self.every == 0)
         sums = class_sums(z, target, weight, self.num_classes)
-        kept = as_it_was(self.labels).to(z.dtype)
+        kept = _finite_rows(as_it_was(self.labels).to(z.dtype), sums.means().detach(), sums.present)
         updated = self._blend(kept, sums.means(), sums.weight, due & sums.present)
         distances = label_distances(z, updated.detach() if self.detach else updated)
         if self.leave_one_out:
@@ -108,7 +108,8 @@ class AdaptiveLabels(Objective):
             own_distance = distance_to(z, own.detach() if self.detach else own)
             distances = distances.scatter(-1, target.unsqueeze(-1), own_distance.unsqueeze(-1))
         data = self.mean(cross_entropy(self._logits(distances), target), batch)
-        state = {"labels": updated.detach(), "step": self.step + 1}
+        # A class mean that is not finite, from a bad sample, is not kept: the loss shows it, and the next step is sound.
+        state = {"labels": torch.where(finite_rows(updated), updated, kept).detach(), "step": self.step + 1}
         if not self.repel:
             return Loss(data, {"cross_entropy": data}, state)
         repelling = torch.where(due, repel(z, target, weight, self.num_classes), torch.zeros_like(data))
@@ -143,7 +144,8 @@ class AdaptiveLabels(Objective):
     def refresh(self, batches: Iterable[tuple[Tensor, ...]]) -> None:
         """Class means of the training set; a class without samples keeps its label."""
         sums = sum_by_class(batches, self.num_classes, self.width)
-        means = torch.where(sums.present.unsqueeze(-1), sums.means(), self.labels.to(sums.total.dtype))
+        means = sums.means()
+        means = torch.where(sums.present.unsqueeze(-1) & finite_rows(means), means, self.labels.to(means.dtype))
         self.commit({"epoch_labels": means, "refreshed": torch.ones_like(self.refreshed)})
 
     def figures(self) -> dict[str, float]:
@@ -151,3 +153,10 @@ class AdaptiveLabels(Objective):
 
     def no_weight_decay(self) -> set[str]:
         return {"log_scale"} if self.log_scale is not None else set()
+
+
+def _finite_rows(labels: Tensor, means: Tensor, present: Tensor) -> Tensor:
+    """Replace labels that are not finite, which earlier versions could save, by class means or unit vectors."""
+    start = torch.eye(*labels.shape, dtype=labels.dtype, device=labels.device)
+    fallback = torch.where(present.unsqueeze(-1) & finite_rows(means), means, start)
+    return torch.where(finite_rows(labels), labels, fallback)

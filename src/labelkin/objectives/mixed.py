@@ -108,5 +108,10 @@ class MixedCrossEntropy(Objective):
         vectors: Tensor = self.targets(rows, torch.get_default_dtype())
         return vectors.detach()
 
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        for name in [name for name in state_dict if name.startswith(f"{prefix}targets.relation.")]:
+            del state_dict[name]  # earlier versions saved the relation a second time here
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
     def no_weight_decay(self) -> set[str]:
         return {name for name, _ in self.named_parameters() if name.startswith("targets.")}

@@ -67,12 +67,16 @@ class EpsMixing(Mixing):
 
     def __init__(self, relation: Rows, eps: Tensor, free: str | None) -> None:
         super().__init__(relation.classes, free)
-        self.relation = relation
+        self._relation = (relation,)  # in a tuple: a submodule would be saved twice, here and in the objective
         start = self.hold(mix.bounded_eps_inverse(eps) if free == "exact" else eps)
         if isinstance(start, nn.Parameter):
             self.value = start
         else:
             self.register_buffer("value", start)
+
+    @property
+    def relation(self) -> Rows:
+        return self._relation[0]
 
     def class_eps(self) -> Tensor:
         eps = mix.bounded_eps(self.value) if self.free == "exact" else self.value

@@ -9,7 +9,7 @@ from torch import Tensor
 from labelkin._checks import InputError, check_count, check_number
 from labelkin.functional import cross_entropy, retrospection, sum_over_processes, world_size
 from labelkin.functional.adaptive import sum_by_class
-from labelkin.functional.state import as_it_was
+from labelkin.functional.state import as_it_was, finite_rows
 from labelkin.objectives.base import Objective
 from labelkin.objectives.batch import Batch, Loss
 
@@ -77,11 +77,15 @@ class Retrospection(Objective):
         index = self._checked_index(batch)
         share = 0.9 * self.epoch.to(outputs.dtype) / self.epochs
         soft, recorded = as_it_was(self._soft[index]).to(outputs.dtype), as_it_was(self._recorded[index])
+        sound = finite_rows(soft)  # earlier versions could save a row that is not finite
+        soft, recorded = torch.where(sound, soft, 0.0), recorded & sound.squeeze(-1)
         losses = retrospection(outputs, batch.target, soft, recorded, tau=self.tau, share=share)
         total = self.mean(losses, batch)
-        record = (self.epoch % self.every == 0) & (batch.weight > 0)
         rows = torch.softmax(outputs.detach() / self.tau, -1)
+        sound = finite_rows(rows)
+        record = (self.epoch % self.every == 0) & (batch.weight > 0) & sound.squeeze(-1)
         place = torch.where(record, index, self.samples)
+        rows = torch.where(sound, rows, 0.0)
         return Loss(total, {"retrospection": total}, {"place": place, "rows": rows})
 
     def _checked_index(self, batch: Batch) -> Tensor:
@@ -120,7 +124,8 @@ class Retrospection(Objective):
 
     def refresh(self, batches: Iterable[tuple[Tensor, ...]]) -> None:
         """The class means of the outputs: LWR's label vectors (001 Eq. 1)."""
-        self.means.copy_(sum_by_class(batches, self.num_classes, self.num_classes).means())
+        means = sum_by_class(batches, self.num_classes, self.num_classes).means()
+        self.means.copy_(torch.where(finite_rows(means), means, self.means.to(means)))
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
         """(K, K) class means of the outputs over the training set, from the last `refresh`."""
@@ -141,5 +146,6 @@ class Retrospection(Objective):
                 f"Retrospection: the saved table is of {len(state['soft']) - 1} samples of {state['soft'].shape[-1]} classes, "
                 f"this one of {self.samples} of {self.num_classes}; build it as the saved one was."
             )
-        self._soft, self._recorded, self._fresh = (state[name].clone() for name in ("soft", "recorded", "fresh"))
+        for own, name in ((self._soft, "soft"), (self._recorded, "recorded"), (self._fresh, "fresh")):
+            own.copy_(state[name])  # in place: a checkpoint is read on the CPU, the table stays where the objective is
         self._started = state["started"]

@@ -1,5 +1,6 @@
 """Nested Python data with tensors in it, as safetensors beside JSON: nothing is ever unpickled."""
 
+import copy
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -69,4 +70,9 @@ def load(path: Path) -> Any:
 
 def state_of(module: torch.nn.Module) -> dict[str, Any]:
     """The module's state, in tensors of its own."""
-    return {name: value.clone() if isinstance(value, Tensor) else value for name, value in module.state_dict().items()}
+    return {name: _copied(value) for name, value in module.state_dict().items()}
+
+
+def _copied(value: Any) -> Any:
+    """Copy a value of a state dict. The extra state of a module may be a mapping that holds tensors."""
+    return value.clone() if isinstance(value, Tensor) else copy.deepcopy(value)
