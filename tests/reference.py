@@ -217,6 +217,22 @@ def embedding_terms(z1, z2, e, y, tau, alpha, p, absolute=False):
     }
 
 
+def label_embedding(z1, z2, e, y, preset, tau=2.0, alpha=0.9, p=1.0):
+    """003 Eq. 14 over a batch, and what the released code makes of it; the embedding teaches from the start.
+
+    `e[i]` is the embedding of sample i's class. The code for text divides every sum by the number of tokens; the other
+    two divide the embedding term by the number of samples that z2 gets right.
+    """
+    n, text = len(y), preset == "released-text"
+    terms = [embedding_terms(z1[i], z2[i], e[i], y[i], tau, alpha, p, absolute=text) for i in range(n)]
+    share = 0.5 if preset == "released" else 1.0
+    right = sum(term["right"] for term in terms)
+    total = sum(share * (term["hard"] + term["soft"]) + term["similarity"] for term in terms) / n
+    total += sum(term["confidence"] for term in terms) / (1 if preset == "released" else n)
+    learned = sum(term["embedding"] for term in terms if term["right"])
+    return total + learned / (n if text else max(right, 1))
+
+
 def compressed_embedding(a, b, y):
     """003 Eq. 16."""
     return [max(0.0, math.fsum(a[y][h] * b[h][i] for h in range(len(b)))) for i in range(len(b[0]))]

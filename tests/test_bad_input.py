@@ -124,7 +124,7 @@ OPTIONS = [
     (lambda: LabelEmbedding(classes=3, tau=0), "tau: expected a number in (0, inf], got 0"),
     (lambda: LabelEmbedding(classes=3, alpha=2), "alpha: expected a number in [0, 1], got 2"),
     (lambda: LabelEmbedding(classes=3, p=0), "p: expected a number in [1, inf], got 0"),
-    (lambda: LabelEmbedding(classes=3, weights="papers"), "weights: expected one of 'paper'"),
+    (lambda: LabelEmbedding(classes=3, preset="papers"), "preset: expected one of 'paper'"),
     (lambda: LabelEmbedding(classes=3, start_after=-1), "start_after: expected a whole number of at least 0, got -1"),
     (lambda: CompressedLabelEmbedding(classes=3, rank=0), "rank: expected a whole number of at least 1, got 0"),
     (

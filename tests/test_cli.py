@@ -150,10 +150,10 @@ def test_a_folder_of_another_configuration_or_revision_is_not_gone_on_with(compa
 
 
 def test_options_of_objectives_are_typed_and_kept(tmp_path):
-    given = ("--set", "label-embedding.tau=3", "--set", "label-embedding.weights=released")
+    given = ("--set", "label-embedding.tau=3", "--set", "label-embedding.preset=released")
     assert call("compare", "--objectives", "label-embedding", *QUICK, *given, "--out", tmp_path).exit_code == 0
     config = RunFolder(run_in(tmp_path, "label-embedding")).config
-    assert config["options"] == {"tau": 3, "weights": "released"}
+    assert config["options"] == {"tau": 3, "preset": "released"}
 
 
 @pytest.mark.parametrize(

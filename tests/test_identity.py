@@ -9,8 +9,10 @@ import pytest
 
 from commands import FOUND, PIXELS, call, write_images
 from labelkin.data import fingerprint
+from labelkin import OBJECTIVES, InputError
 from labelkin.experiments import RunSpec
 from labelkin.experiments.identity import data_changed, data_id, run_id
+from labelkin.experiments.renames import RENAMED
 from sentences import write_corpus
 
 PLACES = {0: "round/0", 8: "round/8", 1: "straight/1"}
@@ -173,3 +175,30 @@ def test_an_encoders_folder_counts_by_what_is_in_it(tmp_path: Path):
     before = of("imdb", encoder=str(tmp_path))
     (tmp_path / "weights.bin").write_bytes(b"1")
     assert of("imdb", encoder=str(tmp_path)) != before
+
+
+# Computed before `weights` was renamed to `preset`.
+FORMER = {
+    ("label-embedding", "released"): "7e10576786b4",
+    ("label-embedding", "paper"): "e0f498e370d2",
+    ("compressed-label-embedding", "released"): "6d8aa0df4120",
+}
+
+
+@pytest.mark.parametrize(("objective", "preset"), FORMER)
+@pytest.mark.parametrize("name", ["weights", "preset"])
+def test_a_renamed_option_keeps_the_id_and_is_read_under_both_names(objective: str, preset: str, name: str):
+    spec = RunSpec(objective=objective, options={name: preset})
+    assert dict(spec.options) == {"preset": preset}
+    assert run_id(spec) == FORMER[objective, preset]
+    assert RunSpec.from_dict(spec.as_dict()) == spec
+
+
+def test_both_names_of_an_option_are_refused():
+    with pytest.raises(InputError, match="weights: this is the former name of 'preset'"):
+        RunSpec(objective="label-embedding", options={"weights": "paper", "preset": "paper"})
+
+
+def test_the_former_names_are_those_of_the_objectives():
+    known = {name: dict(getattr(kind, "renamed_options", {})) for name, kind in OBJECTIVES.items()}
+    assert {name: names for name, names in known.items() if names} == RENAMED

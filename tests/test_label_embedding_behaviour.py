@@ -5,8 +5,10 @@ import copy
 import pytest
 import torch
 
+import reference
 from labelkin import CompressedLabelEmbedding, LabelEmbedding
 from labelkin.objectives import TwoHeads
+from labelkin.objectives.chunks import in_chunks
 from real import build_on_digits, digits
 from worlds import default_dtype, generator
 
@@ -29,6 +31,44 @@ def gradient(loss, at):
     return torch.autograd.grad(loss, at, retain_graph=True, allow_unused=True)[0]
 
 
+@pytest.mark.parametrize("preset", ["paper", "released", "released-text"])
+def test_the_loss_is_the_loop(preset: str):
+    objective, heads = embedding(preset=preset, start_after=0), outputs()
+    rows = objective.embedding[Y].tolist()
+    expected = reference.label_embedding(heads.z1.tolist(), heads.z2.tolist(), rows, Y.tolist(), preset)
+    assert objective.loss(heads, Y).item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_released_text_divides_the_embedding_term_by_all_tokens():
+    """One token of four is right: the released code gives a quarter of the term of that token."""
+    heads, target = TwoHeads(*torch.eye(4, dtype=torch.float64).expand(2, 4, 4)), torch.tensor([0, 0, 0, 0])
+    text = embedding(preset="released-text").loss_terms(heads, target).terms["embedding"]
+    paper = embedding().loss_terms(heads, target).terms["embedding"]
+    torch.testing.assert_close(text, paper / 4)
+
+
+@pytest.mark.parametrize("preset", ["paper", "released", "released-text"])
+@pytest.mark.parametrize("kind", [LabelEmbedding, CompressedLabelEmbedding])
+def test_a_loss_in_chunks_has_the_gradients_of_the_whole(kind, preset: str, monkeypatch: pytest.MonkeyPatch):
+    objective = embedding(kind, features=7, preset=preset, start_after=0)
+    features = torch.randn(6, 7, generator=generator(1), dtype=torch.float64)
+    y = objective(features).z2.argmax(-1)
+    y[:3] = (y[:3] + 1) % 4
+    whole = objective.loss(objective(features), y)
+    expected = torch.autograd.grad(whole, list(objective.parameters()))
+    monkeypatch.setattr("labelkin.objectives.chunks.CHUNK", 8)
+    found = in_chunks(objective, features, y).total
+    torch.testing.assert_close(found, whole)
+    torch.testing.assert_close(torch.autograd.grad(found, list(objective.parameters())), expected)
+
+
+def test_weights_is_the_former_name_of_preset():
+    assert embedding(weights="released").preset == "released"
+    assert embedding(CompressedLabelEmbedding, weights="released").preset == "released"
+    assert embedding(preset="released").weights == "released"
+    assert "weights" not in LabelEmbedding.free_options()
+
+
 @pytest.mark.parametrize("start_after", [0, 1, 3])
 def test_the_embedding_teaches_from_the_update_it_is_told(start_after: int):
     objective = embedding(start_after=start_after)
@@ -42,7 +82,7 @@ def test_the_embedding_teaches_from_the_update_it_is_told(start_after: int):
 
 
 def test_released_text_starts_after_20000_updates_and_evaluation_counts_nothing():
-    objective = embedding(weights="released-text")
+    objective = embedding(preset="released-text")
     objective.updates.fill_(19_999)
     late, later = (objective.loss_terms(outputs(), Y) for _ in range(2))
     torch.testing.assert_close(later.total, late.total + late.terms["soft"])

@@ -23,6 +23,7 @@ def recorded() -> Retrospection:
     return objective
 
 
+@pytest.mark.filterwarnings("ignore:for .*copying from a non-meta parameter")
 def test_loading_moves_the_table_to_the_device_of_the_objective():
     """The meta device stands in for a GPU: a checkpoint is always read on the CPU."""
     state = recorded().state_dict()
@@ -150,7 +151,7 @@ def test_mixed_cross_entropy_saves_its_relation_once_and_loads_earlier_states(mi
     loaded = MixedCrossEntropy(classes=3, relation=relation, mixing=mixing, learn=True)
     loaded.load_state_dict(earlier)
     assert torch.equal(loaded.label_vectors(), objective.label_vectors())
-    nested, other = torch.nn.ModuleDict({"head": objective}), torch.nn.ModuleDict({"head": loaded})
+    other = torch.nn.ModuleDict({"head": loaded})
     other.load_state_dict({f"head.{name}": value for name, value in earlier.items()})
 
 

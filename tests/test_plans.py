@@ -44,7 +44,7 @@ def test_a_plan_is_the_product_of_its_parts(plan_file: Path):
         ("one-hot", {}, 0),
         ("label-embedding", {"tau": 1}, 0),
         ("label-embedding", {"tau": 4}, 0),
-        ("released", {"weights": "released"}, 0),
+        ("released", {"preset": "released"}, 0),
     ]
     assert runs[0].spec.settings == Settings(epochs=2, lr=5e-3)
     wide = Plan.from_dict(

@@ -161,7 +161,7 @@ def test_wrong_nets_are_refused(text: str, message: str):
     ("objective", "options", "epochs"),
     [
         ("one-hot", {}, 60),
-        ("compressed-label-embedding", {"rank": 16, "weights": "released-text", "start_after": 100}, 90),
+        ("compressed-label-embedding", {"rank": 16, "preset": "released-text", "start_after": 100}, 90),
     ],
 )
 def test_twenty_pairs_are_learned_by_heart(objective: str, options: dict, epochs: int):

@@ -9,6 +9,7 @@ from typing import Any
 from labelkin._checks import InputError
 from labelkin.data.arrays import labels_beside
 from labelkin.data.fingerprint import digest, fingerprint, scanned
+from labelkin.experiments.renames import former_options
 from labelkin.experiments.spec import RunSpec
 from labelkin.objectives import OBJECTIVES
 
@@ -57,7 +58,8 @@ def run_name(spec: RunSpec) -> str:
 def _id(values: Mapping[str, Any], revision: int) -> str:
     told = {**values, **_data(values), "revision": revision}
     told["settings"] = _without_places("settings", told["settings"])
-    told["options"] = {name: _content(value) for name, value in told["options"].items()}
+    options = former_options(values["objective"], values["options"])
+    told["options"] = {name: _content(value) for name, value in options.items()}
     for name in ("taxonomy", "backbone"):
         told[name] = _content(told[name])
     return _hash(told)

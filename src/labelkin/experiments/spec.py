@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from labelkin._checks import InputError, listed, near, plain
+from labelkin.experiments.renames import current_options
 from labelkin.objectives import OBJECTIVES
 from labelkin.objectives.named import RELATIONS
 from labelkin.training import Settings
@@ -39,6 +40,7 @@ class RunSpec:
     def __post_init__(self) -> None:
         for name in ("data", "taxonomy", "data_options", "options"):
             object.__setattr__(self, name, _as_text(getattr(self, name)))
+        object.__setattr__(self, "options", current_options(self.objective, self.options))
         _check_plain("taxonomy", self.taxonomy)
         if self.settings.seed > LARGEST_SEED:
             raise InputError(f"seed: expected a whole number from 0 to {LARGEST_SEED}, got {self.settings.seed}.")

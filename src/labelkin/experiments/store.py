@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from labelkin._checks import InputError, listed
 from labelkin._version import RUN_LAYOUT
 from labelkin.experiments.lock import is_locked
+from labelkin.experiments.renames import current_options
 
 
 class Record(NamedTuple):
@@ -42,7 +43,7 @@ class Record(NamedTuple):
 
     @property
     def options(self) -> dict[str, Any]:
-        return dict(self.config["options"])
+        return current_options(self.config["objective"], self.config["options"])
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -118,7 +119,7 @@ def read_record(path: Path) -> Record | None:
     return Record(
         id=config["id"],
         path=path,
-        label=described(config["objective"], config["options"]),
+        label=described(config["objective"], current_options(config["objective"], config["options"])),
         config=config,
         final=known,
         seconds=None if timing is None else timing["seconds"],

@@ -14,6 +14,7 @@ from labelkin._checks import InputError, check_count, near, plain_names
 from labelkin.functional.collectives import global_mean
 from labelkin.functional.cross_entropy import is_soft
 from labelkin.objectives import inputs
+from labelkin.objectives._state import check_before_loading, signature_of
 from labelkin.objectives.batch import Batch, Loss
 from labelkin.objectives.named import resolved
 from labelkin.relations.matrices import count_classes
@@ -184,6 +185,18 @@ class Objective(nn.Module):
 
     def synchronize(self) -> None:
         """Share what this process alone knows with all others; every process calls it, before state is saved."""
+
+    def get_extra_state(self) -> Any:
+        """Return the signature that keeps a state from being loaded into a different objective."""
+        return signature_of(self)
+
+    def set_extra_state(self, state: Any) -> None:
+        """Do nothing: the signature is checked before the first tensor is loaded."""
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        own = type(self).get_extra_state is Objective.get_extra_state
+        check_before_loading(self, state_dict, prefix, own=own)
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
     def no_weight_decay(self) -> set[str]:
         """Names of parameters that decay would pull off their start."""

@@ -1,4 +1,4 @@
-"""A loss over outputs too wide to hold: a few samples at a time, each with its gradients, so that nothing is made twice."""
+"""Compute a loss over outputs too wide to hold: some samples at a time, each chunk with its gradients."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ TERMS = ("hard", "soft", "similarity", "confidence", "embedding")
 
 
 def in_chunks(objective: LabelEmbedding, features: Tensor, target: Tensor, **batch: Tensor | None) -> Loss:
-    """`objective`'s loss from features (..., F), with at most about `CHUNK` entries of each output alive at once.
+    """Compute the loss from features (..., F), with at most about `CHUNK` entries of each output in memory at once.
 
-    Gradients are taken on the way, chunk by chunk; `backward` hands them out, once, so that a scaled loss scales them only
-    then: use bfloat16 rather than float16. The terms are for reading alone. The compiler cannot follow that, and makes
-    outputs again in the backward pass instead.
+    The forward pass computes gradients chunk by chunk, and `backward` returns them once. A loss scaler therefore scales
+    them only at the end: use bfloat16 rather than float16. No gradient flows through the terms. Compiled code recomputes
+    outputs in the backward pass instead.
     """
     flat, flat_batch = inputs.flatten_features(objective, features, target, **batch)
     shape = features.shape[:-1]
@@ -63,9 +63,9 @@ def _made_again(objective: LabelEmbedding, batch: Batch, flat: Tensor) -> tuple[
 
 
 class _WithGradients(torch.autograd.Function):
-    """The total, the predictions and the terms of all chunks, with the total's gradients at hand.
+    """Compute the total, the predictions and the terms of all chunks, and keep the gradients of the total.
 
-    Processes meet twice, as where a loss is taken whole: a process may have few enough samples for that.
+    Processes exchange sums twice, as they do for a loss in one piece, because another process may compute it that way.
     """
 
     @staticmethod
@@ -93,9 +93,10 @@ class _WithGradients(torch.autograd.Function):
             predicted.append(best)
         sums = _added(found)
         right = objective._divisor(sums.right)
-        for name in objective.embedding_parameters:  # which learn where z2 is right: how often, is known only now
-            if (learned := stand_ins[f"objective.{name}"].grad) is not None:
-                learned /= right
+        if objective.divides_by_right:  # the number that z2 gets right is known only after the last chunk
+            for name in objective.embedding_parameters:
+                if (learned := stand_ins[f"objective.{name}"].grad) is not None:
+                    learned /= right
         ctx.gradients = [gradient, *(own.grad for own in stand_ins.values())]
         terms = objective._terms(sums, samples, right)
         best = torch.cat(predicted)
@@ -105,8 +106,13 @@ class _WithGradients(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, factor: Tensor, *_: Any) -> Any:
         if ctx.gradients is None:
-            raise RuntimeError("the gradients of a loss in chunks are handed out once; take the loss again.")
-        gradients, ctx.gradients = ctx.gradients, None  # kept by nobody, they become the parameters' own
+            raise RuntimeError(
+                "The gradients of a loss in chunks can be used once; compute the loss again before calling backward()."
+            )
+        gradients, ctx.gradients = (
+            ctx.gradients,
+            None,
+        )  # no other reference: they become the parameters' gradients without a copy
         for gradient in gradients:
             if gradient is not None:
                 gradient.mul_(factor.to(gradient.dtype))
@@ -114,7 +120,7 @@ class _WithGradients(torch.autograd.Function):
 
 
 class _Chunk(nn.Module):
-    """The sums of some samples, as a module whose parameters may be stood in for."""
+    """Compute the sums of some samples, as a module whose parameters `functional_call` can replace."""
 
     def __init__(self, objective: LabelEmbedding) -> None:
         super().__init__()

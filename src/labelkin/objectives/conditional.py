@@ -8,6 +8,7 @@ from torch import Tensor
 
 from labelkin import functional
 from labelkin._checks import check_number
+from labelkin.functional.hierarchical import open_subtree_logsumexp
 from labelkin.objectives import inputs
 from labelkin.objectives.batch import Batch, Loss
 from labelkin.objectives.tree import TreeObjective
@@ -55,7 +56,7 @@ class HierarchicalCrossEntropy(TreeObjective):
 
     def node_log_probs(self, outputs: Tensor) -> Tensor:
         """(..., N - 1) log-probabilities of all non-root nodes: those of their leaves, summed."""
-        subtree = functional.subtree_logsumexp(inputs.single(self, outputs), self.tree())
+        subtree = open_subtree_logsumexp(inputs.single(self, outputs), self.tree())
         return subtree[..., 1:] - subtree[..., :1]
 
     def log_probs(self, outputs: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
-"""The label embedding network (003): a second head learns which classes look alike, and its lesson softens the target."""
+"""The label embedding network (003): a second head learns which classes look alike and softens the target with it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import torch
 import torch.nn.functional as F
@@ -20,33 +20,37 @@ from labelkin.objectives.base import Objective
 from labelkin.objectives.batch import Batch, Loss
 from labelkin.objectives.chunks import CHUNK, in_chunks
 
+if TYPE_CHECKING:
+    from labelkin.objectives.context import Context
+
 
 class TwoHeads(NamedTuple):
     """The outputs of a label embedding network, each (..., K)."""
 
     z1: Tensor  # predicts
-    z2: Tensor  # learns which classes look alike; the hidden layer never hears of it
+    z2: Tensor  # learns which classes look alike; no gradient reaches the backbone
 
 
 class Preset(NamedTuple):
-    """How the five terms are put together."""
+    """How a published form combines the five terms."""
 
     hard: float
     soft: float
     summed: bool  # the confidence term is summed over the batch rather than averaged
     absolute: bool  # |z2'_y - alpha| for the hinge
     start_after: int  # updates before the embedding teaches z1
+    over_right: bool = True  # the embedding term is divided by the number of samples that z2 gets right, else by all
 
 
 PRESETS = {
     "paper": Preset(hard=1.0, soft=1.0, summed=False, absolute=False, start_after=0),
     "released": Preset(hard=0.5, soft=0.5, summed=True, absolute=False, start_after=0),
-    "released-text": Preset(hard=1.0, soft=1.0, summed=False, absolute=True, start_after=20_000),
+    "released-text": Preset(hard=1.0, soft=1.0, summed=False, absolute=True, start_after=20_000, over_right=False),
 }
 
 
 class Sums(NamedTuple):
-    """The five terms summed over this process's samples, and the weight of the samples: all, and where z2 is right."""
+    """The five terms summed over the samples of this process, with the weight of all samples and of those z2 gets right."""
 
     hard: Tensor
     soft: Tensor
@@ -58,19 +62,45 @@ class Sums(NamedTuple):
 
 
 class LabelEmbedding(Objective):
-    """The label embedding network (003 Eq. 6-14): five terms over two heads and an embedding E, K x K, that starts at I.
+    """Train a classifier with the label embedding network (003 Eq. 6-14).
 
-    `weights="paper"` is Eq. 14; `"released"` and `"released-text"` are what the authors' vision and text code does: .5 on
-    the first two terms with the confidence term summed over the batch; and |.| for the hinge with the embedding teaching
-    only after 20,000 updates. `start_after` sets that number for any of them: identity E gives the true class only .027 at
-    K = 100 and .0001 at 22,439, so a large K wants it above 0.
+    The loss has five terms over two heads, z1 and z2, and an embedding E (K x K) that starts as the identity:
+    `CE(z1, y) + CE(z1, softmax(E_y)) + CE(z2, y) + max(0, p2_y - alpha)^p + CE(E_y, softmax(z2 / tau))`. The last term
+    uses only samples that z2 classifies correctly. Outputs are a pair `TwoHeads(z1, z2)`; z1 predicts. With
+    `features=None` the caller computes both and detaches the features of z2.
 
-    Outputs are a pair (z1, z2). With `features=None` the caller makes both, and keeps z2's gradient from the hidden layer.
+    Args:
+        classes: number of classes, or their names.
+        tau: temperature at which z2 teaches the embedding.
+        alpha: confidence of z2 above which the hinge applies.
+        p: power of the hinge.
+        preset: `"paper"` is Eq. 14. `"released"` is the authors' vision code: weights of 0.5 for the first two terms and
+            the hinge summed over the batch. `"released-text"` is their text code: an absolute difference instead of the
+            hinge, the embedding term divided by all samples instead of the correct ones, and `start_after=20_000`.
+        start_after: updates before the embedding teaches z1, instead of the preset's. The identity gives the true class
+            only 0.027 at K = 100 and 0.0001 at K = 22,439, so many classes need a value above 0.
+        features: width of the features; None for an objective without a head.
+        class_weight: one weight per class.
+        weights: the former name of `preset`.
+
+    Returns:
+        `loss` returns the scalar loss; `loss_terms` also the terms `hard`, `soft`, `similarity`, `confidence`, `embedding`.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import LabelEmbedding
+        >>> head = LabelEmbedding(classes=3, features=4, preset="released")
+        >>> outputs = head(torch.randn(8, 4))
+        >>> loss = head.loss(outputs, torch.randint(3, (8,)))
+        >>> loss.backward()
+        >>> head.label_vectors().shape
+        torch.Size([3, 3])
     """
 
     outputs_type: ClassVar[type | None] = TwoHeads
     embedding_parameters: ClassVar[tuple[str, ...]] = ("embedding",)
     accumulates: ClassVar[bool] = False  # a term is divided by the number of samples that z2 gets right
+    renamed_options: ClassVar[Mapping[str, str]] = {"weights": "preset"}  # former name: name
 
     updates: Tensor
 
@@ -81,28 +111,48 @@ class LabelEmbedding(Objective):
         tau: float = 2.0,
         alpha: float = 0.9,
         p: float = 1.0,
-        weights: str = "paper",
+        preset: str = "paper",
         start_after: int | None = None,
         features: int | None = None,
         class_weight: Any = None,
+        weights: str | None = None,
     ) -> None:
         check_number("tau", tau, low=0, open_low=True)
         check_number("alpha", alpha, low=0, high=1)
         check_number("p", p, low=1)
-        check_choice("weights", weights, tuple(PRESETS))
+        preset = preset if weights is None else weights
+        check_choice("preset", preset, tuple(PRESETS))
         if start_after is not None:
             check_count("start_after", start_after, least=0)
         super().__init__(classes=classes, features=features, class_weight=class_weight)
-        self.tau, self.alpha, self.p, self.weights, self.start_after = tau, alpha, p, weights, start_after
+        self.tau, self.alpha, self.p, self.preset, self.start_after = tau, alpha, p, preset, start_after
         self.similarity_head = nn.Identity() if features is None else nn.Linear(features, self.num_classes)
         self.register_buffer("updates", torch.zeros((), dtype=torch.int64))
         self._make_embedding()
+
+    @classmethod
+    def free_options(cls) -> list[str]:
+        return [name for name in super().free_options() if name not in cls.renamed_options]
+
+    @classmethod
+    def build(cls, context: "Context", **options: Any) -> Self:
+        return super().build(context, **{cls.renamed_options.get(name, name): value for name, value in options.items()})
+
+    @property
+    def divides_by_right(self) -> bool:
+        """Whether the embedding term is divided by the number of samples that z2 gets right."""
+        return PRESETS[self.preset].over_right
+
+    @property
+    def weights(self) -> str:
+        """The former name of `preset`."""
+        return self.preset
 
     def _make_embedding(self) -> None:
         self.embedding = nn.Parameter(torch.eye(self.num_classes))
 
     def embed(self, target: Tensor) -> Tensor:
-        """(..., K) the embeddings of classes, as logits."""
+        """Return the embeddings of classes, (..., K) logits."""
         return self.embedding[target]
 
     def forward(self, features: Tensor) -> TwoHeads:
@@ -115,7 +165,7 @@ class LabelEmbedding(Objective):
 
     def _sums(self, outputs: TwoHeads, batch: Batch) -> Sums:
         z1, z2 = outputs
-        absolute = PRESETS[self.weights].absolute
+        absolute = PRESETS[self.preset].absolute
         e = self.embed(batch.target).to(z1.dtype)
         terms = embedding_terms(z1, z2, e, batch.target, tau=self.tau, alpha=self.alpha, p=self.p, absolute=absolute)
         share = batch.weight * self.class_factor(batch, z1.dtype)
@@ -138,30 +188,30 @@ class LabelEmbedding(Objective):
         return Loss(total, terms, {"updates": self.updates + 1}, predicted)
 
     def _divisor(self, weight: Tensor) -> Tensor:
-        """What a sum over this process's samples is divided by: the weight of all processes', shared among them."""
+        """Return the divisor of a sum over this process's samples: the weight of all processes over their number."""
         total = sum_over_processes(weight.detach())
         return torch.where(total > 0, total, torch.ones_like(total)) / world_size()
 
     def _terms(self, sums: Sums, samples: Tensor, right: Tensor) -> dict[str, Tensor]:
-        summed = PRESETS[self.weights].summed
+        preset = PRESETS[self.preset]
         return {
             "hard": sums.hard / samples,
             "soft": sums.soft / samples,
             "similarity": sums.similarity / samples,
-            "confidence": sums.confidence * world_size() if summed else sums.confidence / samples,
-            "embedding": sums.embedding / right,
+            "confidence": sums.confidence * world_size() if preset.summed else sums.confidence / samples,
+            "embedding": sums.embedding / (right if preset.over_right else samples),
         }
 
     def _total(self, terms: Mapping[str, Tensor]) -> Tensor:
-        """The terms added up as the preset says."""
-        preset = PRESETS[self.weights]
+        """Return the terms added up as the preset says."""
+        preset = PRESETS[self.preset]
         start_after = preset.start_after if self.start_after is None else self.start_after
         teaching = (as_it_was(self.updates) >= start_after).to(terms["soft"].dtype)
         learned = terms["similarity"] + terms["confidence"] + terms["embedding"]
         return preset.hard * terms["hard"] + preset.soft * teaching * terms["soft"] + learned
 
     def loss_from_features(self, features: Tensor, target: Tensor, **batch: Tensor | None) -> Loss:
-        """The loss in chunks of samples, whose outputs are never held together."""
+        """Compute the loss in chunks of samples, so that outputs of many classes are never held together."""
         if self.features is None or features[..., 0].numel() * self.num_classes <= CHUNK:
             return super().loss_from_features(features, target, **batch)
         return in_chunks(self, features, target, **batch)
@@ -170,7 +220,7 @@ class LabelEmbedding(Objective):
         return F.log_softmax(inputs.single(self, outputs), -1)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
-        """(K, K) the learned embedding."""
+        """Return the learned embedding, (K, K) logits, or the rows asked for."""
         return self.embed(self.rows(classes)).detach()
 
     def no_weight_decay(self) -> set[str]:
@@ -178,10 +228,28 @@ class LabelEmbedding(Objective):
 
 
 class CompressedLabelEmbedding(LabelEmbedding):
-    """The label embedding network for many classes: `E_y = ReLU(A_y B)` of a given `rank`, never K x K (003 Eq. 15-16).
+    """Train a classifier of many classes with a low-rank label embedding, `E_y = ReLU(A_y B)` (003 Eq. 15-16).
 
-    Use `loss_from_features`: at 50,000 classes three outputs of that width would be held otherwise. A and B start normal,
-    scaled so that an entry of A B has variance 1 (ours).
+    The loss is that of `LabelEmbedding`; the K x K embedding is never held. Use `loss_from_features`, which computes
+    outputs in chunks: at 50,000 classes three outputs of that width would not fit. A and B start normal, scaled so that an
+    entry of A B has variance 1 (our choice).
+
+    Args:
+        classes: number of classes, or their names.
+        rank: width of A and height of B.
+        tau, alpha, p, preset, start_after, features, class_weight, weights: as for `LabelEmbedding`.
+
+    Returns:
+        `loss` returns the scalar loss, `loss_terms` and `loss_from_features` also its terms.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import CompressedLabelEmbedding
+        >>> head = CompressedLabelEmbedding(classes=1000, rank=8, features=4)
+        >>> loss = head.loss_from_features(torch.randn(8, 4), torch.randint(1000, (8,))).total
+        >>> loss.backward()
+        >>> head.label_vectors([0, 1]).shape
+        torch.Size([2, 8])
     """
 
     embedding_parameters: ClassVar[tuple[str, ...]] = ("a", "b")
@@ -194,10 +262,11 @@ class CompressedLabelEmbedding(LabelEmbedding):
         tau: float = 2.0,
         alpha: float = 0.9,
         p: float = 1.0,
-        weights: str = "paper",
+        preset: str = "paper",
         start_after: int | None = None,
         features: int | None = None,
         class_weight: Any = None,
+        weights: str | None = None,
     ) -> None:
         check_count("rank", rank)
         self._rank = rank
@@ -206,10 +275,11 @@ class CompressedLabelEmbedding(LabelEmbedding):
             tau=tau,
             alpha=alpha,
             p=p,
-            weights=weights,
+            preset=preset,
             start_after=start_after,
             features=features,
             class_weight=class_weight,
+            weights=weights,
         )
         self.rank = rank
 
@@ -221,5 +291,5 @@ class CompressedLabelEmbedding(LabelEmbedding):
         return compressed_embedding(self.a, self.b, target)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
-        """(K, rank) rows of A, whose cosine says which classes are near."""
+        """Return rows of A, (K, rank); their cosine says which classes are near."""
         return self.a[self.rows(classes, width=self.rank)].detach()

@@ -92,7 +92,7 @@ class MixedCrossEntropy(Objective):
 
     def compute(self, outputs: Tensor, batch: Batch) -> Loss:
         rows = self.targets(batch.target, outputs.dtype)
-        data = self.mean(soft_cross_entropy(outputs, rows), batch)
+        data = self.mean(soft_cross_entropy(outputs, rows, batch.target), batch)
         if not self.learn:
             return Loss(data, {"cross_entropy": data})
         force = self.prior * self.targets.prior() if self.constraint == "exact" else self._penalty()

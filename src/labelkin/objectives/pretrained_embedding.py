@@ -46,7 +46,7 @@ class PretrainedLabelEmbedding(Objective):
         rows = torch.softmax(self.embedding.to(outputs.dtype), -1)
         soft_rows = batch.target @ rows if is_soft(batch.target) else rows[batch.target]
         hard = self.mean(cross_entropy(outputs, batch.target), batch)
-        soft = self.mean(soft_cross_entropy(outputs, soft_rows), batch)
+        soft = self.mean(soft_cross_entropy(outputs, soft_rows, batch.target), batch)
         return Loss(hard + soft, {"hard": hard, "soft": soft})
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:

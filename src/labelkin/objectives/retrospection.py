@@ -138,7 +138,8 @@ class Retrospection(Objective):
         return self
 
     def get_extra_state(self) -> dict[str, Any]:
-        return {"soft": self._soft, "recorded": self._recorded, "fresh": self._fresh, "started": self._started}
+        table = {"soft": self._soft, "recorded": self._recorded, "fresh": self._fresh, "started": self._started}
+        return {**table, "signature": super().get_extra_state()}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         if state["soft"].shape != self._soft.shape:

@@ -54,7 +54,7 @@ class SemanticSmoothing(Objective):
 
     def compute(self, outputs: Tensor, batch: Batch) -> Loss:
         rows = target_rows(self.targets, batch.target, outputs.dtype)
-        return self.only_term("cross_entropy", soft_cross_entropy(outputs, rows), batch)
+        return self.only_term("cross_entropy", soft_cross_entropy(outputs, rows, batch.target), batch)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
         """(K, K) the targets."""

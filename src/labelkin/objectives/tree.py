@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from labelkin._checks import InputError, plain_names
-from labelkin.functional import TreeIndex, node_log_probs, tree_index
+from labelkin.functional import TreeIndex, path_sum, tree_index
 from labelkin.functional.cross_entropy import is_soft
+from labelkin.functional.hierarchical import open_log_softmax
 from labelkin.functional.tree import take
 from labelkin.objectives import inputs
 from labelkin.objectives.base import Objective
@@ -65,7 +66,7 @@ class TreeObjective(Objective):
 
     def node_log_probs(self, outputs: Tensor) -> Tensor:
         """(..., N - 1) log-probabilities of all non-root nodes, in the order of `taxonomy.names[1:]`."""
-        return node_log_probs(inputs.single(self, outputs), self.tree())
+        return path_sum(open_log_softmax(inputs.single(self, outputs), self.tree()), self.tree())
 
     def log_probs(self, outputs: Tensor) -> Tensor:
         """(..., K) log-probabilities of the leaves."""

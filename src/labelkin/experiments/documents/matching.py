@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from labelkin.experiments.describe import describe_objectives
+from labelkin.experiments.renames import current_options
 from labelkin.experiments.reproduce.recipe import Part, Recipe
 from labelkin.experiments.reproduce.runs import Run
 from labelkin.experiments.store import Record
@@ -40,6 +41,7 @@ def match(recipe: Recipe, records: Iterable[Record]) -> Matched:
 def _is(record: Record, part: Part, options: Mapping[str, Any], defaults: Mapping[str, Mapping[str, Any]]) -> bool:
     plan, config = part.plan, record.config
     given = {name: value for name, value in options.items() if name != "objective"}
+    given = current_options(options["objective"], given)
     known = defaults.get(record.objective, {})
     return (
         options["objective"] == record.objective

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 
 from labelkin._checks import InputError, check_choice, check_count, check_names, listed, near
 from labelkin.experiments.identity import run_id, run_name
+from labelkin.experiments.renames import current_options
 from labelkin.experiments.spec import RunSpec, check_words
 from labelkin.experiments.store import described
 from labelkin.objectives import OBJECTIVES
@@ -26,6 +27,10 @@ class Arm:
     options: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("options", "grid"):
+            object.__setattr__(self, name, current_options(self.objective, getattr(self, name)))
 
     def points(self) -> list[dict[str, Any]]:
         """The options of each point of the grid; without one, the options alone."""
