@@ -38,6 +38,34 @@ LEARNS, RECORDS, EMBEDS = (
 
 MUTANTS = [
     Mutant(
+        "released-text: the embedding term over right tokens alone",
+        "objectives/label_embedding.py",
+        "start_after=20_000, over_right=False)",
+        "start_after=20_000)",
+        "test_label_embedding_behaviour.py -k released",
+    ),
+    Mutant(
+        "adaptive labels: a bad mean is kept",
+        "objectives/adaptive.py",
+        "torch.where(finite_rows(updated), updated, kept).detach()",
+        "updated.detach()",
+        "test_objective_state.py -k recovers",
+    ),
+    Mutant(
+        "a masked node off the path",
+        "functional/hierarchical.py",
+        "sibling_log_softmax(_floored(logits), tree)",
+        "sibling_log_softmax(logits, tree)",
+        "test_masks.py -k conditional-softmax",
+    ),
+    Mutant(
+        "a state of other hyperparameters is loaded",
+        "objectives/_state.py",
+        'if name in theirs["options"] and theirs["options"][name] != value:',
+        "if False:",
+        "test_objective_signature.py -k refused",
+    ),
+    Mutant(
         "one-hot: sign",
         "functional/cross_entropy.py",
         "return expected(-F.log_softmax(logits, -1), target)",
@@ -54,8 +82,8 @@ MUTANTS = [
     Mutant(
         "label smoothing: true class left out",
         "functional/cross_entropy.py",
-        "smoothing * mass * log_probs.mean(-1)",
-        "smoothing * mass * log_probs.sum(-1) / (log_probs.shape[-1] - 1)",
+        "spread = without_masked(log_probs, target).mean(-1)",
+        "spread = log_probs.sum(-1) / (log_probs.shape[-1] - 1)",
         FLAT,
     ),
     Mutant(
@@ -150,8 +178,8 @@ MUTANTS = [
     Mutant(
         "conditional softmax: path cut short",
         "functional/hierarchical.py",
-        "weight = edge_weight[columns] * (_steps(tree) < tree.lengths[target].unsqueeze(-1))",
-        "weight = edge_weight[columns] * (_steps(tree) + 1 < tree.lengths[target].unsqueeze(-1))",
+        "off_path = _steps(tree) >= tree.lengths[target].unsqueeze(-1)",
+        "off_path = _steps(tree) + 1 >= tree.lengths[target].unsqueeze(-1)",
         TREE,
     ),
     Mutant(
@@ -444,8 +472,8 @@ MUTANTS = [
     Mutant(
         "confidence penalty: a masked class is NaN",
         "functional/cross_entropy.py",
-        "(log_probs.exp() * finite).sum(-1)",
-        "(log_probs.exp() * log_probs).sum(-1)",
+        "(probs * log_probs.masked_fill(is_masked(log_probs), 0)).sum(-1)",
+        "(probs * log_probs).sum(-1)",
         "test_padding.py",
     ),
     Mutant(

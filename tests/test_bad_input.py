@@ -95,8 +95,8 @@ OPTIONS = [
     (lambda: SemanticSmoothing(classes=3, relation=torch.eye(3)), "relation: expected a zero diagonal"),
     (lambda: SemanticSmoothing(classes=3, relation=2 * KIN), "relation: expected rows that sum to 1"),
     (lambda: SemanticSmoothing(classes=3, relation="ordinal"), "relation: expected an array"),
-    (lambda: SemanticSmoothing(classes=3), "expected either a relation (with sigma) or the targets"),
-    (lambda: SemanticSmoothing(classes=3, relation=KIN, targets=KIN), "expected either a relation"),
+    (lambda: SemanticSmoothing(classes=3), "expected either relation= (with sigma=) or targets=, got both or neither"),
+    (lambda: SemanticSmoothing(classes=3, relation=KIN, targets=KIN), "expected either relation="),
     (lambda: SemanticSmoothing(classes=3, targets=torch.zeros(3, 3)), "targets: expected rows that sum to 1"),
     (lambda: SemanticSmoothing(classes=3, targets=GroupRows([0, 0, 1])), "targets: expected rows that sum to 1"),
     (lambda: mixed(relation=KIN * NAN), "relation: expected finite numbers, got nan"),
@@ -146,7 +146,7 @@ OPTIONS = [
     (lambda: retrospection().begin_epoch(2, 2), "epoch"),
     (lambda: StaticLabels(classes=3, vectors=torch.eye(4)), "vectors: expected shape (3, D)"),
     (lambda: StaticLabels(classes=3, vectors=NAN * KIN), "vectors: expected finite numbers"),
-    (lambda: StaticLabels(classes=3, vectors=torch.ones(3, 2)), "vectors: two classes have the same vector"),
+    (lambda: StaticLabels(classes=3, vectors=torch.ones(3, 2)), "vectors: expected a different vector for every class"),
     (lambda: StaticLabels(classes=3, vectors=[[1], [1, 2], [3]]), "vectors: expected"),
 ]
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from commands import FOUND, PIXELS, call, write_images
-from labelkin.data import fingerprint
 from labelkin import OBJECTIVES, InputError
+from labelkin.data import fingerprint
 from labelkin.experiments import RunSpec
 from labelkin.experiments.identity import data_changed, data_id, run_id
 from labelkin.experiments.renames import RENAMED

@@ -1,4 +1,4 @@
-"""Every equation once, as a pure function on tensors. Losses come one a sample; reducing them is the objective's job."""
+"""The equations of all methods as pure functions on tensors. Losses are returned per sample; objectives reduce them."""
 
 from labelkin.functional.adaptive import ClassSums, class_sums, label_distances, leave_one_out_means, repel
 from labelkin.functional.baselines import huber_to_vectors, retrospection

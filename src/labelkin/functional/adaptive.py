@@ -1,4 +1,4 @@
-"""Adaptive labels (001 Eq. 1-3): class means as labels, distances as logits, and the repelling term."""
+"""Adaptive labels (001 Eq. 1-3): class means as labels, distances to them as logits, and the repelling term."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -10,33 +10,59 @@ from torch import Tensor
 from labelkin._checks import InputError
 from labelkin.functional.collectives import sum_over_processes
 
-FLOOR = 1e-6  # of a distance: the square root has no gradient at 0
+FLOOR = 1e-6  # smallest distance: the square root has no finite gradient at 0
 
 
 class ClassSums(NamedTuple):
-    """Sums (K, D) and weights (K,) of the samples of every class, over all processes."""
+    """Sums (K, D) and weights (K,) of the samples of every class, over all processes.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.functional import ClassSums
+        >>> ClassSums(torch.tensor([[2.0], [0.0]]), torch.tensor([4.0, 0.0])).means()
+        tensor([[0.5000],
+                [0.0000]])
+    """
 
     total: Tensor
     weight: Tensor
 
     @property
     def present(self) -> Tensor:
+        """Return (K,): whether a class has samples."""
         return self.weight > 0
 
     def means(self) -> Tensor:
-        """Eq. 1; zero for a class without samples."""
+        """Return the class means (K, D) of 001 Eq. 1; zero for a class without samples."""
         return self.total / torch.where(self.present, self.weight, torch.ones_like(self.weight)).unsqueeze(-1)
 
 
 def class_sums(z: Tensor, target: Tensor, weight: Tensor, classes: int) -> ClassSums:
-    """`z` (n, D) summed by class with sample weights; gradients reach the samples of every process."""
+    """Sum outputs by class, over all processes: the numerator and denominator of the class means (001 Eq. 1).
+
+    Args:
+        z: (n, D) outputs. Gradients reach the samples of every process.
+        target: (n,) class positions.
+        weight: (n,) sample weights.
+        classes: number of classes K.
+
+    Returns:
+        `ClassSums` with sums (K, D) and weights (K,).
+
+    Example:
+        >>> import torch
+        >>> from labelkin.functional import class_sums
+        >>> z = torch.tensor([[1.0], [3.0], [5.0]])
+        >>> class_sums(z, torch.tensor([0, 0, 1]), torch.ones(3), 2).means().flatten()
+        tensor([2., 5.])
+    """
     total = z.new_zeros(classes, z.shape[-1]).index_add(0, target, z * weight.unsqueeze(-1))
     counts = weight.new_zeros(classes).index_add(0, target, weight)
     return ClassSums(sum_over_processes(total), sum_over_processes(counts.detach()))
 
 
 def sum_by_class(batches: Iterable[tuple[Tensor, ...]], classes: int, width: int) -> ClassSums:
-    """Class sums in float64 over a data set, in batches (outputs (..., D), target (...,)), or with weights as a third."""
+    """Sum by class in float64 over batches of (outputs (..., D), target (...,)), with weights as an optional third."""
     total, weight = torch.zeros(classes, width, dtype=torch.float64), torch.zeros(classes, dtype=torch.float64)
     with torch.no_grad():
         for outputs, target, *given in batches:
@@ -51,20 +77,53 @@ def sum_by_class(batches: Iterable[tuple[Tensor, ...]], classes: int, width: int
 
 
 def label_distances(z: Tensor, labels: Tensor) -> Tensor:
-    """`||z - label||_2` (..., K) of Eq. 2, exact (no expansion of the square), floored where it has no gradient."""
+    """Compute the Euclidean distances `||z - label||_2` of 001 Eq. 2.
+
+    They are exact (the square is not expanded), and at least 1e-6, because the root has no finite gradient at 0.
+
+    Args:
+        z: (..., D) outputs.
+        labels: (K, D) one label per class.
+
+    Returns:
+        (..., K) the distance of each output to each label.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.functional import label_distances
+        >>> label_distances(torch.tensor([[3.0, 4.0]]), torch.tensor([[0.0, 0.0], [3.0, 0.0]]))
+        tensor([[5., 4.]])
+    """
     flat = torch.cdist(z.reshape(-1, z.shape[-1]), labels, compute_mode="donot_use_mm_for_euclid_dist")
     return flat.clamp_min(FLOOR).reshape(*z.shape[:-1], len(labels))
 
 
 def distance_to(z: Tensor, labels: Tensor) -> Tensor:
-    """(n,) the distance of each sample to a label of its own, floored as above."""
+    """Compute the distance (n,) of each sample to a label of its own, at least 1e-6."""
     return (z - labels).square().sum(-1).clamp_min(FLOOR**2).sqrt()
 
 
 def leave_one_out_means(z: Tensor, target: Tensor, weight: Tensor, sums: ClassSums) -> tuple[Tensor, Tensor]:
-    """(n, D) the mean of the *others* of each sample's class, and (n,) whether there are none, where the mean is 0.
+    """Compute the mean of the other samples of each sample's class (001 Eq. 1 without the sample itself; our variant).
 
-    A class present once has its own z as its label, so its distance is 0 whatever the network does; this takes that away.
+    With one sample per class, a class mean is the sample, so its distance is 0 whatever the network does.
+
+    Args:
+        z: (n, D) outputs.
+        target: (n,) class positions.
+        weight: (n,) sample weights.
+        sums: `class_sums` of the same batch.
+
+    Returns:
+        Means (n, D), and a bool (n,) that is true where a class has no other sample and the mean is 0.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.functional import class_sums, leave_one_out_means
+        >>> z, target, weight = torch.tensor([[1.0], [3.0], [5.0]]), torch.tensor([0, 0, 1]), torch.ones(3)
+        >>> means, alone = leave_one_out_means(z, target, weight, class_sums(z, target, weight, 2))
+        >>> means.flatten(), alone
+        (tensor([3., 1., 0.]), tensor([False, False,  True]))
     """
     others = sums.weight[target] - weight
     alone = others <= 1e-6 * sums.weight[target]
@@ -74,9 +133,24 @@ def leave_one_out_means(z: Tensor, target: Tensor, weight: Tensor, sums: ClassSu
 
 
 def repel(z: Tensor, target: Tensor, weight: Tensor, classes: int) -> Tensor:
-    """Eq. 3 as a mean: cosine similarity over all pairs of samples, pairs of one class counted as zero.
+    """Compute the mean cosine similarity over all pairs of samples, with pairs of one class counted as 0 (001 Eq. 3).
 
-    Needs only class sums: the sum over pairs of different classes is `|sum u|^2 - sum_c |sum_c u|^2`.
+    It needs only class sums: the sum over pairs of different classes is `|sum u|^2 - sum_c |sum_c u|^2`.
+
+    Args:
+        z: (n, D) outputs.
+        target: (n,) class positions.
+        weight: (n,) sample weights.
+        classes: number of classes.
+
+    Returns:
+        A scalar.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.functional import repel
+        >>> repel(torch.tensor([[1.0, 0.0], [2.0, 0.0]]), torch.tensor([0, 1]), torch.ones(2), 2)  # 2 of 4 pairs
+        tensor(0.5000)
     """
     sums = class_sums(F.normalize(z, dim=-1), target, weight, classes)
     across = sums.total.sum(0).square().sum() - sums.total.square().sum()

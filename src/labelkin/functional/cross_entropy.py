@@ -59,8 +59,8 @@ def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     Example:
         >>> import torch
         >>> from labelkin.functional import cross_entropy
-        >>> cross_entropy(torch.tensor([[0.0, 0.0], [0.0, -torch.inf]]), torch.tensor([1, 0]))
-        tensor([0.6931, 0.0000])
+        >>> cross_entropy(torch.tensor([[0.0, 0.0], [1.0, 0.0]]), torch.tensor([1, 0]))
+        tensor([0.6931, 0.3133])
     """
     return expected(-F.log_softmax(logits, -1), target)
 

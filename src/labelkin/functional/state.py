@@ -1,4 +1,4 @@
-"""State that a step reads and then replaces, in code that may be compiled."""
+"""Helpers for state that a step reads and then replaces, also in compiled code."""
 
 import torch
 from torch import Tensor
@@ -15,11 +15,10 @@ def _(value: Tensor) -> Tensor:
 
 
 def as_it_was(value: Tensor) -> Tensor:
-    """`value` before this step replaces it in place.
+    """Return a copy of `value` in compiled code, and `value` itself in eager code.
 
-    Compiled code may keep a buffer itself for the backward pass, and by then it holds the next step's value: gradients are
-    silently wrong (seen in torch 2.13; a plain clone is optimised away). An operator that the compiler cannot look
-    into is kept instead. Plain code needs no copy.
+    Compiled code may keep the buffer for the backward pass, by which time it holds the next step's value, so gradients are
+    silently wrong (seen in torch 2.13, which optimizes a plain clone away). The compiler cannot look into this operator.
     """
     return _copy(value) if torch.compiler.is_compiling() else value
 

@@ -1,4 +1,4 @@
-"""Learning with adaptive labels (001): a class's label is the mean of what the network makes of its samples."""
+"""Learning with adaptive labels (001): the label of a class is the mean output of its samples."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
@@ -18,23 +18,43 @@ from labelkin.relations.matrices import count_classes
 
 
 class AdaptiveLabels(Objective):
-    """LwAL (001 Eq. 1-3, Alg. 1): `p = softmax(-||z - label||)`, the labels being class means of the batch.
+    """Train outputs z with adaptive labels, `p = softmax(-scale ||z - label||)` (LwAL, 001 Eq. 1-3, Alg. 1).
 
-    The defaults are what an ablation at a batch of 128 for 100 classes found (docs/measured.md): there the published rule,
-    `memory=0, leave_one_out=False, scale=1`, ends at a third of one-hot's accuracy; with 50 samples a class the two are level.
+    The label of a class is the mean of its outputs in the batch. A step is that of the released code: if an update is due,
+    labels become the class means of this batch, with gradients flowing through them (absent classes keep theirs); then the
+    loss is computed. Labels start at the first K unit vectors. The defaults come from an ablation at a batch size of 128
+    with 100 classes (docs/measured.md), where the published rule (`memory=0, leave_one_out=False, scale=1`) reaches a third
+    of one-hot's accuracy; with 50 samples per class both are level.
 
-    A step is the released code's: if it is due, labels become this batch's class means with the gradient flowing through
-    them (absent classes keep theirs), then the loss is taken. A step is due when `(step - warmup) % every == 0`. Outputs
-    are z in `dims` dimensions (K by default; the paper's LwAL10 has 10 K); labels start at the first K unit vectors.
+    Args:
+        classes: number of classes, or their names.
+        dims: width D of the outputs, at least K; K by default. The paper's LwAL10 has 10 K.
+        every: steps between updates. An update is due when `(step - warmup) % every == 0`.
+        warmup: steps before the first update.
+        repel: weight of the mean cosine similarity over pairs of different classes in steps with an update (Eq. 3; 10 in
+            the paper).
+        detach: let no gradient flow through the labels.
+        momentum: share of the old label that an update keeps.
+        memory: number of samples that the old label counts as beside those of the batch (our addition), so that 50 samples
+            of a class move its label a lot and a single one little.
+        leave_one_out: use the mean of the *other* samples of its class for a sample's own class. With one sample per class
+            the label is the sample, and the published loss teaches nothing.
+        scale: factor of the distances; `"learned"` makes it a parameter that starts at 1.
+        eval_labels: `"epoch"` predicts with class means of the training set, computed in eval mode after each epoch
+            (`refresh`); `"last"` with the labels of the last step, as the paper did.
+        features: width of the features; None for an objective without a head.
+        class_weight: one weight per class.
 
-    - `repel`: weight of the mean cosine similarity over pairs of different classes, on due steps (Eq. 3; the paper's 10).
-    - `detach`: no gradient through the labels. `momentum`: labels are running means. `memory` (ours): a label so far counts
-      as that many samples beside those of the batch, so that a batch of 50 a class moves it a lot and a single sample little.
-    - `leave_one_out`: a sample's own label is the mean of the others of its class. With one sample a class the label *is*
-      the sample and the published loss teaches nothing.
-    - `scale`: multiplies distances; `"learned"` makes it a parameter that starts at 1.
-    - `eval_labels="epoch"`: predict with class means of the whole training set, taken in eval mode when an epoch ends
-      (`refresh`); `"last"`: with the last batch's, which is what the paper measured.
+    Returns:
+        `loss` returns the scalar loss; `loss_terms` also `cross_entropy`, and `repel` where it has a weight.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import AdaptiveLabels
+        >>> head = AdaptiveLabels(classes=3, features=4)
+        >>> head.loss(head(torch.randn(8, 4)), torch.randint(3, (8,))).backward()
+        >>> head.label_vectors().shape
+        torch.Size([3, 3])
     """
 
     accumulates: ClassVar[bool] = False
@@ -116,7 +136,7 @@ class AdaptiveLabels(Objective):
         return Loss(data + self.repel * repelling, {"cross_entropy": data, "repel": repelling}, state)
 
     def _blend(self, kept: Tensor, means: Tensor, counts: Tensor, move: Tensor) -> Tensor:
-        """Where `move` says so, kept labels take a step to the means of so many samples: all the way without memory."""
+        """Move kept labels toward class means where `move` is true; without memory and momentum they become the means."""
         step: Tensor | float = 1 - self.momentum
         if self.memory:
             step = (step * counts / (counts + self.memory)).to(means.dtype).unsqueeze(-1)
@@ -128,7 +148,7 @@ class AdaptiveLabels(Objective):
         return -float(self.scale) * distances
 
     def current_labels(self) -> Tensor:
-        """(K, D) the labels that predict: in eval mode the epoch's where there are any, else the last step's."""
+        """Return the labels that predict, (K, D): in eval mode those of the epoch if any, else those of the last step."""
         if self.training or self.eval_labels == "last":
             return self.labels
         return torch.where(self.refreshed, self.epoch_labels, self.labels)
@@ -138,11 +158,11 @@ class AdaptiveLabels(Objective):
         return F.log_softmax(self._logits(label_distances(z, self.current_labels().to(z.dtype))), -1)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
-        """(K, D) the learned labels."""
+        """Return the learned labels, (K, D), or the rows asked for."""
         return self.current_labels()[self.rows(classes, width=self.width)]
 
     def refresh(self, batches: Iterable[tuple[Tensor, ...]]) -> None:
-        """Class means of the training set; a class without samples keeps its label."""
+        """Compute class means of the training set; a class without samples keeps its label."""
         sums = sum_by_class(batches, self.num_classes, self.width)
         means = sums.means()
         means = torch.where(sums.present.unsqueeze(-1) & finite_rows(means), means, self.labels.to(means.dtype))

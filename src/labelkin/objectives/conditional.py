@@ -1,4 +1,4 @@
-"""Tree losses from the field: conditional softmax (Redmon & Farhadi) and HXE (Bertinetto et al.)."""
+"""Tree losses from the literature: conditional softmax (Redmon & Farhadi) and HXE (Bertinetto et al.)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,26 @@ from labelkin.structure import Taxonomy
 
 
 class ConditionalSoftmax(TreeObjective):
-    """A softmax over every set of siblings; the loss is the negative log-likelihood of the leaf (Redmon & Farhadi)."""
+    """Train node logits with a softmax over every set of siblings (Redmon & Farhadi).
+
+    The loss is the negative log-likelihood of the leaf, `-sum log p_j` along its path.
+
+    Args:
+        taxonomy: the tree of the classes.
+        classes: the taxonomy's classes in the order of the targets; None for the taxonomy's own order.
+        features: width of the features; None for an objective without a head.
+        class_weight: one weight per class.
+
+    Returns:
+        `loss` returns the scalar loss; outputs have one logit for each non-root node.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import ConditionalSoftmax, Taxonomy
+        >>> head = ConditionalSoftmax(taxonomy=Taxonomy.from_paths(["pet/cat", "pet/dog", "car"]))
+        >>> head.loss(torch.zeros(1, 4), torch.tensor([0]))  # log 2 for pet, log 2 for cat
+        tensor(1.3863)
+    """
 
     def compute(self, outputs: Tensor, batch: Batch) -> Loss:
         losses = functional.conditional_softmax(outputs, self.known(batch), self.tree())
@@ -24,10 +43,25 @@ class ConditionalSoftmax(TreeObjective):
 
 
 class HierarchicalCrossEntropy(TreeObjective):
-    """HXE: a flat softmax over K leaf logits, its errors weighted `exp(-alpha depth)` along the path (Bertinetto et al.).
+    """Train a flat softmax with HXE, `-sum exp(-alpha depth) log p(node | parent)` along the path (Bertinetto et al.).
 
-    `alpha=0` is cross entropy; larger values care more for coarse mistakes. `normalize` divides the weights by their sum
-    over the tree, as the authors' code does. Outputs are K leaf logits, not node logits.
+    Args:
+        taxonomy: the tree of the classes.
+        alpha: 0 gives cross entropy; larger values weigh coarse mistakes more.
+        normalize: divide the weights by their sum over the tree, as the authors' code does.
+        classes: the taxonomy's classes in the order of the targets; None for the taxonomy's own order.
+        features: width of the features; None for an objective without a head.
+        class_weight: one weight per class.
+
+    Returns:
+        `loss` returns the scalar loss; outputs are K leaf logits, not node logits.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import HierarchicalCrossEntropy, Taxonomy
+        >>> head = HierarchicalCrossEntropy(taxonomy=Taxonomy.from_paths(["pet/cat", "pet/dog", "car"]), alpha=0.0)
+        >>> head.loss(torch.zeros(1, 3), torch.tensor([0]))
+        tensor(1.0986)
     """
 
     def __init__(
@@ -55,7 +89,7 @@ class HierarchicalCrossEntropy(TreeObjective):
         return self.only_term("hierarchical_cross_entropy", losses, batch)
 
     def node_log_probs(self, outputs: Tensor) -> Tensor:
-        """(..., N - 1) log-probabilities of all non-root nodes: those of their leaves, summed."""
+        """Return (..., N - 1) log-probabilities of all non-root nodes, from sums over their leaves."""
         subtree = open_subtree_logsumexp(inputs.single(self, outputs), self.tree())
         return subtree[..., 1:] - subtree[..., :1]
 

@@ -1,4 +1,4 @@
-"""Loss in Layers (002 Eq. 2-4, Sec. 5.4)."""
+"""The hierarchical losses of Loss in Layers (002 Eq. 2-4, Sec. 5.4)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,10 +13,28 @@ from labelkin.structure import Taxonomy
 
 
 class Hierarchical(TreeObjective):
-    """The hierarchical loss: `-sum_j s_j log p_j + sum_i prob_i` over inner, non-root i (002 Eq. 2-3).
+    """Train node logits with the hierarchical loss `-sum_j s_j log p_j + sum_i prob_i` (002 Eq. 2-3).
 
-    `targets="path"` marks the leaf and all its ancestors, so coarse edges weigh more; `"leaf"` marks the leaf alone. On a
-    flat tree both are cross entropy.
+    The second sum is over inner, non-root nodes i. On a flat tree the loss is cross entropy.
+
+    Args:
+        taxonomy: the tree of the classes.
+        targets: `"path"` marks the leaf and all its ancestors, so coarse edges weigh more; `"leaf"` marks the leaf alone.
+        classes: the taxonomy's classes in the order of the targets; None for the taxonomy's own order.
+        features: width of the features; None for an objective without a head.
+        class_weight: one weight per class.
+
+    Returns:
+        `loss` returns the scalar loss; outputs have one logit for each non-root node.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Hierarchical, Taxonomy
+        >>> head = Hierarchical(taxonomy=Taxonomy.from_paths(["pet/cat", "pet/dog", "car"]), features=4)
+        >>> outputs = head(torch.randn(8, 4))
+        >>> head.loss(outputs, torch.randint(3, (8,))).backward()
+        >>> outputs.shape, head.log_probs(outputs).shape
+        (torch.Size([8, 4]), torch.Size([8, 3]))
     """
 
     def __init__(
@@ -38,10 +56,25 @@ class Hierarchical(TreeObjective):
 
 
 class ConvexHierarchical(TreeObjective):
-    """The convex hierarchical loss: `sum KL(q_i || p_i) / depth(i)` over inner nodes i, positive (002 Eq. 4).
+    """Train node logits with the convex hierarchical loss `sum KL(q_i || p_i) / depth(i)` over inner nodes i (002 Eq. 4).
 
-    With `soft_off_path` the children of nodes off the path are pulled to a uniform distribution (Sec. 5.4); offered only
-    here, because in Eq. 2 such labels would raise the weight of the wrong node.
+    Args:
+        taxonomy: the tree of the classes.
+        soft_off_path: pull the children of nodes off the path to a uniform distribution (Sec. 5.4). `Hierarchical` has no
+            such option, because in Eq. 2 these labels would raise the weight of the wrong node.
+        classes: the taxonomy's classes in the order of the targets; None for the taxonomy's own order.
+        features: width of the features; None for an objective without a head.
+        class_weight: one weight per class.
+
+    Returns:
+        `loss` returns the scalar loss; outputs have one logit for each non-root node.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import ConvexHierarchical, Taxonomy
+        >>> head = ConvexHierarchical(taxonomy=Taxonomy.from_paths(["pet/cat", "pet/dog", "car"]), soft_off_path=True)
+        >>> head.loss(torch.zeros(1, 4), torch.tensor([0]))
+        tensor(1.0397)
     """
 
     def __init__(

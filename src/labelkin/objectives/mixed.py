@@ -1,4 +1,4 @@
-"""Mixed cross entropy (004 Eq. 3-11): how much of a class's target goes to its kin is given, or learned."""
+"""Mixed cross entropy (004 Eq. 3-11): a given or learned part of a class's target goes to related classes."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,24 +16,43 @@ from labelkin.relations import as_rows
 if TYPE_CHECKING:
     from labelkin.objectives.context import Context
 
-COLLAPSED = (0.01, 0.49)  # mean eps outside this range: nothing was learned but an end of the interval
+COLLAPSED = (0.01, 0.49)  # a learned mean eps outside this range has run into a bound
 
 
 class MixedCrossEntropy(Objective):
-    """Cross entropy to row y of `T = (1 - eps) I + eps A` (004 Eq. 3-4); an isolated class stays one-hot.
+    """Train with cross entropy to row y of `T = (1 - eps) I + eps A` (004 Eq. 3-4).
 
-    `mixing` is `"shared"` (one eps: MCEL), `"class"` (one a class: SG-MCEL, Eq. 6) or `"matrix"` (all of T: GMCEL, Eq. 9,
-    starting at the mixture of relation and eps, its diagonal leading by `margin`). With `learn` these are parameters:
+    A class without related classes keeps its one-hot target.
 
-    - `constraint="exact"`: eps = .5 sigmoid(theta), or a matrix whose rows are distributions with a leading diagonal. The
-      loss is linear in eps and would drive it to 0, so a Beta(2, 2) prior on `eps / .5` (for a matrix, on the share given
-      away) of weight `prior` holds against it. Prior and weight are ours; 0 shows the collapse.
-    - `constraint="penalty"`: Eq. 10 and Eq. 11 as printed, with `alpha`, `beta`, `gamma`, `eta` and `p`. No value of these
-      is published; the defaults are ours: with beta and gamma much below 1 eps crosses 0 and the loss has no bottom.
-      Eq. 11 puts the diagonal at `(1 + (k-1) c) / k`, so its `margin` c is .75 where none is given (0 when exact).
-      `hinge_margin` pays Eq. 11's last term only where the diagonal leads too little.
+    Args:
+        classes: number of classes, or their names.
+        relation: K x K numbers or `Rows`, the matrix A of related classes.
+        eps: share of the target that goes to related classes, in [0, 0.5]: a number, one per class, or a matrix.
+        mixing: `"shared"` for one eps (MCEL), `"class"` for one per class (SG-MCEL, Eq. 6), `"matrix"` for all of T
+            (GMCEL, Eq. 9).
+        learn: learn the mixing, starting at `eps`.
+        constraint: `"exact"` learns `eps = 0.5 sigmoid(theta)`, or a matrix whose rows are distributions with a leading
+            diagonal. `"penalty"` uses Eq. 10 and Eq. 11 as printed.
+        margin: how far the diagonal of a matrix must lead; 0 by default for `"exact"`, 0.75 for `"penalty"`, where Eq. 11
+            puts the diagonal at `(1 + (k-1) margin) / k`.
+        prior: weight of a Beta(2, 2) prior on `eps / 0.5` under `"exact"`. Without it the loss, which is linear in eps,
+            drives eps to 0. The prior and its weight are our choice.
+        alpha, beta, gamma, eta, p: weights and power of Eq. 10 and 11. No values are published. With beta and gamma much
+            below 1, eps crosses 0 and the loss is unbounded below.
+        hinge_margin: apply the last term of Eq. 11 only where the diagonal leads by too little.
+        features: width of the features; None for an objective without a head.
+        class_weight: one weight per class.
 
-    `mean_eps()` is the share given away; `collapsed()` says whether it ended below .01 or above .49.
+    Returns:
+        `loss` returns the scalar loss; `loss_terms` also `cross_entropy`, and with `learn` also `force` and `mean_eps`.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import MixedCrossEntropy
+        >>> head = MixedCrossEntropy(classes=2, relation=[[0, 1], [1, 0]], eps=0.3, learn=True)
+        >>> head.loss(torch.randn(8, 2), torch.randint(2, (8,))).backward()
+        >>> round(head.mean_eps().item(), 3), head.collapsed()
+        (0.3, False)
     """
 
     linear_in_target: ClassVar[bool] = True
@@ -80,13 +99,14 @@ class MixedCrossEntropy(Objective):
         return given if "relation" in options else {**given, "relation": context.similarity()}
 
     def mean_eps(self) -> Tensor:
-        """The share given away, averaged over the classes that have kin."""
+        """Return the share given away, averaged over the classes that have related ones."""
         return self.targets.class_eps().sum() / (~self.relation.isolated()).sum().clamp_min(1)
 
     def figures(self) -> dict[str, float]:
         return {"mean_eps": float(self.mean_eps().detach())} if self.learn else {}
 
     def collapsed(self) -> bool:
+        """Return whether the mean share ended at a bound: below 0.01 or above 0.49."""
         low, high = COLLAPSED
         return not low <= float(self.mean_eps().detach()) <= high
 
@@ -103,7 +123,7 @@ class MixedCrossEntropy(Objective):
         return self.targets.penalty(weights)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
-        """(K, K) the targets."""
+        """Return the targets, (K, K), or the rows asked for."""
         rows = self.rows(classes)
         vectors: Tensor = self.targets(rows, torch.get_default_dtype())
         return vectors.detach()

@@ -1,4 +1,4 @@
-"""What 004 mixes by: one eps, one a class, or a whole matrix; fixed, learned within bounds, or learned under penalties."""
+"""The mixing of 004: one eps, one per class, or a matrix; fixed, learned within bounds, or learned with penalties."""
 
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from labelkin.relations.matrices import read_numbers
 
 
 class Penalty(NamedTuple):
-    """The weights of 004 Eq. 10 and 11; no value of them is published."""
+    """The weights of 004 Eq. 10 and 11, for which no values are published."""
 
     alpha: float
     beta: float
@@ -26,7 +26,7 @@ class Penalty(NamedTuple):
 
 
 class Mixing(nn.Module, ABC):
-    """Targets `T` that may have parameters. `free` is how they are held: fixed, "exact" or "penalty"."""
+    """Targets `T` that may have parameters. `free` is None for fixed targets, or the constraint: "exact" or "penalty"."""
 
     def __init__(self, classes: int, free: str | None) -> None:
         super().__init__()
@@ -34,34 +34,34 @@ class Mixing(nn.Module, ABC):
         self.free = free
 
     def hold(self, value: Tensor) -> Tensor:
-        """A parameter where the mixing is learned, else a constant."""
+        """Return a parameter where the mixing is learned, else a constant."""
         value = value.detach().clone()
         return value if self.free is None else nn.Parameter(value)
 
     @abstractmethod
     def mixture(self) -> Tensor:
-        """(K, K) the targets as they stand."""
+        """Return the current targets, (K, K)."""
 
     @abstractmethod
     def class_eps(self) -> Tensor:
-        """(K,) the share that each class gives away."""
+        """Return the share that each class gives away, (K,)."""
 
     @abstractmethod
     def prior(self) -> Tensor:
-        """The log barrier that keeps exact mixing off the ends of its interval."""
+        """Return the log barrier that keeps exact mixing off the bounds of its interval."""
 
     @abstractmethod
     def penalty(self, weights: Penalty) -> Tensor:
-        """The paper's penalties."""
+        """Return the penalties of 004."""
 
     def forward(self, target: Tensor, dtype: torch.dtype) -> Tensor:
-        """(n, K) rows of T for class positions, or their mixture for class probabilities."""
+        """Return (n, K) rows of T for class positions, or their mixture for class probabilities."""
         matrix = self.mixture().to(dtype)
         return target @ matrix if is_soft(target) else matrix[target]
 
 
 class EpsMixing(Mixing):
-    """`T = (1 - eps) I + eps A` with one eps, or one a class (004 Eq. 4 and 6); rows are made for the batch alone."""
+    """`T = (1 - eps) I + eps A` with one eps, or one per class (004 Eq. 4 and 6); only the rows of a batch are computed."""
 
     value: Tensor
 
@@ -105,7 +105,7 @@ class EpsMixing(Mixing):
 
 
 class MatrixMixing(Mixing):
-    """All of T (004 Eq. 9): E itself, or parameters of a matrix whose diagonal leads by the margin.
+    """A whole matrix T (004 Eq. 9): E itself, or parameters of a matrix whose diagonal leads by the margin.
 
     The row of an isolated class stays one-hot under exact learning.
     """
@@ -151,7 +151,7 @@ class MatrixMixing(Mixing):
 
 
 def mixing_of(kind: str, relation: Rows, eps: Any, *, margin: float, free: str | None) -> Mixing:
-    """The mixing of a `kind` ("shared", "class", "matrix") that starts at `eps`, checked."""
+    """Return the mixing of a `kind` ("shared", "class" or "matrix") that starts at `eps`, after checking `eps`."""
     start = _checked_eps(eps, kind, relation.classes)
     if kind != "matrix":
         return EpsMixing(relation, start, free)

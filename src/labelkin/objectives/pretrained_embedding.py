@@ -1,4 +1,4 @@
-"""The pre-trained label embedding network (003, App. C): what one run learned teaches the next."""
+"""The pre-trained label embedding network (003, App. C): an embedding learned in one run softens targets in the next."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,9 +17,23 @@ if TYPE_CHECKING:
 
 
 class PretrainedLabelEmbedding(Objective):
-    """Cross entropy to the class plus cross entropy to a given embedding, frozen: `CE(z, y) + CE(z, softmax(E_y))`.
+    """Train with `CE(z, y) + CE(z, softmax(E_y))` for a given, frozen embedding E (003 Eq. 17, App. C).
 
-    003 Eq. 17 (App. C). `embedding` is K x K logits, such as `LabelEmbedding.label_vectors()` of an earlier run.
+    Args:
+        classes: number of classes, or their names.
+        embedding: (K, K) logits, such as `LabelEmbedding.label_vectors()` of an earlier run.
+        features: width of the features; None for an objective without a head.
+        class_weight: one weight per class.
+
+    Returns:
+        `loss` returns the scalar loss; `loss_terms` also the terms `hard` and `soft`.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import PretrainedLabelEmbedding
+        >>> head = PretrainedLabelEmbedding(classes=2, embedding=2 * torch.eye(2))
+        >>> head.loss(torch.zeros(1, 2), torch.tensor([0]))
+        tensor(1.3863)
     """
 
     linear_in_target: ClassVar[bool] = True
@@ -50,5 +64,5 @@ class PretrainedLabelEmbedding(Objective):
         return Loss(hard + soft, {"hard": hard, "soft": soft})
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
-        """(K, K) the embedding."""
+        """Return the embedding, (K, K), or the rows asked for."""
         return self.embedding[self.rows(classes)]

@@ -1,4 +1,4 @@
-"""Learning with retrospection (Deng & Zhang), 001's LWR baseline: a sample is taught by its own earlier outputs."""
+"""Learning with retrospection (Deng & Zhang), the LWR baseline of 001: a sample's own earlier outputs are its soft label."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -20,14 +20,33 @@ CHUNK = 2**24  # entries of the table that processes exchange at once
 
 
 class Retrospection(Objective):
-    """LWR: `(1 - b) CE + b tau^2 KL(soft || softmax(logits / tau))`, with `b = .9 epoch / epochs`.
+    """Train with LWR, `(1 - b) CE + b tau^2 KL(soft || softmax(logits / tau))` with `b = 0.9 epoch / epochs`.
 
-    The soft labels are the sample's own probabilities at temperature `tau`, recorded in training mode in epochs `every`,
-    `2 every`, ...; a sample without any is trained with plain cross entropy. `samples` is the size of the training set:
-    the loss needs `index=`, each sample's position in it, and `begin_epoch` before every epoch. The paper's k is `every`.
+    Deng & Zhang, as used in 001. The soft labels are the sample's own probabilities at temperature `tau`, recorded in
+    training mode in epochs `every`, `2 every`, and so on; samples without any get plain cross entropy. Call `begin_epoch`
+    before every epoch, and pass `index=`, each sample's position in the training set, to the loss.
 
-    The table is kept out of the buffers, which data-parallel training overwrites with those of process 0; processes
-    exchange what they recorded once an epoch.
+    The table is no buffer, because data-parallel training overwrites buffers with those of process 0. Processes exchange
+    what they recorded once per epoch.
+
+    Args:
+        classes: number of classes, or their names.
+        samples: size of the training set.
+        tau: temperature.
+        every: epochs between recordings, the paper's k.
+        features: width of the features; None for an objective without a head.
+        class_weight: one weight per class.
+
+    Returns:
+        `loss` returns the scalar loss.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Retrospection
+        >>> head = Retrospection(classes=3, samples=8, features=4)
+        >>> head.begin_epoch(0, 10)
+        >>> loss = head.loss(head(torch.randn(8, 4)), torch.randint(3, (8,)), index=torch.arange(8))
+        >>> loss.backward()
     """
 
     needs = frozenset({"index", "refresh"})
@@ -54,10 +73,10 @@ class Retrospection(Objective):
         self.register_buffer("epoch", torch.zeros((), dtype=torch.int64))  # from 1; 0 before the first
         self.register_buffer("epochs", torch.ones((), dtype=torch.int64))
         self.register_buffer("means", torch.zeros(self.num_classes, self.num_classes))
-        # The last row is nobody's: what is not recorded is written there, so that a step has no branches.
+        # The last row belongs to no sample: rows that are not recorded are written there, so that a step has no branches.
         self._soft = torch.zeros(samples + 1, self.num_classes)
         self._recorded = torch.zeros(samples + 1, dtype=torch.bool)
-        self._fresh = torch.zeros(samples + 1, dtype=torch.bool)  # recorded by this process, not known to others
+        self._fresh = torch.zeros(samples + 1, dtype=torch.bool)  # recorded by this process and not yet sent to others
         self._started = False
 
     @classmethod
@@ -109,7 +128,7 @@ class Retrospection(Objective):
             self._recorded[-1:].zero_()
 
     def synchronize(self) -> None:
-        """Every process takes over what the others recorded; a sample seen by several gets the mean of their rows."""
+        """Exchange recorded rows among processes; a sample that several recorded gets the mean of their rows."""
         if world_size() > 1:
             self._exchange()
         self._fresh.zero_()
@@ -123,16 +142,16 @@ class Retrospection(Objective):
         self._recorded[:-1] |= count[:-1] > 0
 
     def refresh(self, batches: Iterable[tuple[Tensor, ...]]) -> None:
-        """The class means of the outputs: LWR's label vectors (001 Eq. 1)."""
+        """Compute the class means of the outputs, which are the label vectors of LWR (001 Eq. 1)."""
         means = sum_by_class(batches, self.num_classes, self.num_classes).means()
         self.means.copy_(torch.where(finite_rows(means), means, self.means.to(means)))
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
-        """(K, K) class means of the outputs over the training set, from the last `refresh`."""
+        """Return class means of the outputs over the training set, (K, K), from the last `refresh`."""
         return self.means[self.rows(classes)]
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Modules move and convert their tensors by this; the table is no buffer, so it must be told."""
+        """Move or convert the table with the module, since it is no buffer."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self._soft, self._recorded, self._fresh = map(fn, (self._soft, self._recorded, self._fresh))
         return self

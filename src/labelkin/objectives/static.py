@@ -1,4 +1,4 @@
-"""Static labels (Chen et al.), 001's StaticLabel baseline: the vector of a class is given, and the network aims at it."""
+"""Static labels (Chen et al.), the StaticLabel baseline of 001: the network regresses a given vector per class."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,10 +19,26 @@ if TYPE_CHECKING:
 
 
 class StaticLabels(Objective):
-    """The Huber loss (delta 1) between the output and its class's vector; the nearest vector is the prediction.
+    """Regress the vector of the class with the Huber loss (delta 1); the nearest vector is the prediction (Chen et al.).
 
-    `vectors` (K, D) are a text encoder's of the class names in 001 (`labelkin.data.class_vectors`); any that set the
-    classes apart will do. Outputs are D wide.
+    Args:
+        classes: number of classes, or their names.
+        vectors: (K, D) one distinct vector per class. 001 uses a text encoder's vectors of the class names
+            (`labelkin.data.class_vectors`).
+        features: width of the features; None for an objective without a head.
+        class_weight: one weight per class.
+
+    Returns:
+        `loss` returns the scalar loss; outputs are D wide.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import StaticLabels
+        >>> head = StaticLabels(classes=2, vectors=torch.eye(2))
+        >>> head.loss(torch.tensor([[1.0, 1.0]]), torch.tensor([0]))
+        tensor(0.2500)
+        >>> head.scores(torch.tensor([[0.9, 0.2]])).argmax(-1)
+        tensor([0])
     """
 
     has_probabilities: ClassVar[bool] = False
@@ -42,7 +58,7 @@ class StaticLabels(Objective):
         if given.dim() != 2 or len(given) != count or not given.shape[1]:
             raise InputError(f"vectors: expected shape ({count}, D), one row a class, got {tuple(given.shape)}.")
         if len(torch.unique(given, dim=0)) < count:
-            raise InputError("vectors: two classes have the same vector and could never be told apart.")
+            raise InputError("vectors: expected a different vector for every class, got the same one for two classes.")
         super().__init__(classes=classes, features=features, class_weight=class_weight, _width=given.shape[1])
         self.register_buffer("vectors", given)
 
@@ -56,7 +72,7 @@ class StaticLabels(Objective):
         return self.only_term("huber", losses, batch)
 
     def scores(self, outputs: Tensor) -> Tensor:
-        """(..., K) minus the distance to each class's vector."""
+        """Return (..., K): minus the distance to the vector of each class."""
         z = inputs.single(self, outputs)
         return -label_distances(z, self.vectors.to(z.dtype))
 
@@ -64,5 +80,5 @@ class StaticLabels(Objective):
         raise InputError("StaticLabels defines no probabilities; scores() ranks the classes by distance.")
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
-        """(K, D) the vectors given."""
+        """Return the given vectors, (K, D), or the rows asked for."""
         return self.vectors[self.rows(classes, width=self.width)]

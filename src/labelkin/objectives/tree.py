@@ -1,4 +1,4 @@
-"""What the tree objectives share: a taxonomy in class order, its arrays as buffers, and nodes as targets."""
+"""The base of tree objectives: a taxonomy in class order, its index arrays as buffers, and nodes as targets."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -51,7 +51,7 @@ class TreeObjective(Objective):
         return {**super().defaults(context, options), "taxonomy": options.get("taxonomy") or context.tree()}
 
     def known(self, batch: Batch) -> Tensor:
-        """The node known of each sample (n,), or the class probabilities (n, K) that were given."""
+        """Return the known node of each sample (n,), or the class probabilities (n, K) that were given."""
         if is_soft(batch.target):
             return batch.target
         leaf = self.tree().leaves[batch.target]
@@ -65,15 +65,15 @@ class TreeObjective(Objective):
         return torch.where(known >= 0, factor, torch.ones_like(factor))
 
     def node_log_probs(self, outputs: Tensor) -> Tensor:
-        """(..., N - 1) log-probabilities of all non-root nodes, in the order of `taxonomy.names[1:]`."""
+        """Return (..., N - 1) log-probabilities of all non-root nodes, in the order of `taxonomy.names[1:]`."""
         return path_sum(open_log_softmax(inputs.single(self, outputs), self.tree()), self.tree())
 
     def log_probs(self, outputs: Tensor) -> Tensor:
-        """(..., K) log-probabilities of the leaves."""
+        """Return (..., K) log-probabilities of the leaves."""
         return take(self.node_log_probs(outputs), self.tree().leaves - 1)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
-        """(K, N - 1): 1 for the class's leaf and every node above it."""
+        """Return (K, N - 1): 1 for the leaf of a class and every node above it."""
         leaves = self.tree().leaves[self.rows(classes, width=len(self.taxonomy) - 1)]
         paths, lengths = self.tree().paths[leaves], self.tree().lengths[leaves]
         on_path = torch.arange(paths.shape[-1], device=paths.device) < lengths.unsqueeze(-1)
@@ -82,14 +82,14 @@ class TreeObjective(Objective):
 
 
 class TreeBuffers(nn.Module):
-    """The index arrays of a tree as buffers, so that they move with the objective; the taxonomy makes them anew on load."""
+    """Hold the index arrays of a tree as buffers that move with the objective and are not saved."""
 
     def __init__(self, index: TreeIndex) -> None:
         super().__init__()
         self._layout = TreeIndex(*(self._store(name, value) for name, value in index._asdict().items()))
 
     def _store(self, name: str, value: Any) -> Any:
-        """Register tensors under a name of their own, keeping the nesting they came in."""
+        """Register tensors as buffers, and return their names in the nesting of the tensors."""
         if isinstance(value, tuple):
             return tuple(self._store(f"{name}_{i}", part) for i, part in enumerate(value))
         self.register_buffer(name, value, persistent=False)
@@ -103,7 +103,7 @@ class TreeBuffers(nn.Module):
 
 
 def in_class_order(taxonomy: Taxonomy, classes: int | Sequence[str] | None) -> Taxonomy:
-    """The taxonomy with its classes in the order of `classes`; a set of names that differs is refused."""
+    """Return the taxonomy with its classes in the order of `classes`, which must name the same classes."""
     if not isinstance(taxonomy, Taxonomy):
         raise InputError(f"taxonomy: expected a labelkin.Taxonomy, got {type(taxonomy).__name__}.")
     classes = plain_names(classes)
