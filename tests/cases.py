@@ -51,10 +51,11 @@ class Case:
         features: int | None = None,
         class_weight: bool = False,
         dtype: torch.dtype = torch.float64,
+        **more: Any,
     ) -> Objective:
         """The objective as its constructor leaves it."""
         on = on or world()
-        given = self.options(on) | ({"class_weight": on.class_weight} if class_weight else {})
+        given = self.options(on) | ({"class_weight": on.class_weight} if class_weight else {}) | more
         with default_dtype(dtype), torch.random.fork_rng():
             torch.manual_seed(0)
             return OBJECTIVES[self.objective](classes=on.names, features=features, **given)
@@ -69,7 +70,7 @@ class Case:
         objective.begin_epoch(1, 5)
         for seed in (100, 101):
             sample = self.sample(objective, seed=seed, dtype=dtype)
-            objective.loss(sample.outputs, sample.target, index=sample.index)
+            objective.loss_terms(sample.outputs, sample.target, index=sample.index)
         objective.begin_epoch(3, 5)
         return objective
 

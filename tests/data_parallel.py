@@ -67,7 +67,7 @@ def train(case: Case, *, rank: int = 0, ranks: int = 1, compiled: bool = False) 
         for _ in range(2):
             inputs, batch = shard(objective, epoch, rank, ranks)
             optimizer.zero_grad()
-            loss = wrapped(inputs, **batch).total
+            loss = wrapped(inputs, **batch)
             loss.backward()
             found["losses"].append(loss.detach())
             found["gradients"].append({name: p.grad.clone() for name, p in model.named_parameters()})

@@ -550,7 +550,12 @@ def test_data_sets_are_listed_and_looked_for(tmp_path, monkeypatch):
 def test_objectives_are_listed_with_their_options():
     found = {entry["name"]: entry for entry in json.loads(call("objectives", "--json").stdout)}
     assert found.keys() == OBJECTIVES.keys()
-    assert found["retrospection"]["options"] == {"tau": 5.0, "every": 2, "class_weight": None}
+    assert found["retrospection"]["options"] == {
+        "tau": 5.0,
+        "every": 2,
+        "class_weight": None,
+        "class_weight_divisor": "weights",
+    }
     assert found["hierarchical"]["needs"] == ["taxonomy"]
     table = call("objectives").stdout
     assert "the reference of every comparison" in table

@@ -91,7 +91,7 @@ def test_the_order_of_samples_does_not_matter(case: Case):
 
 @every_case
 def test_class_weights_of_one_change_nothing_and_the_loss_is_linear_in_them(case: Case):
-    plain, ones = case.settled(), case.settled(class_weight=True)
+    plain, ones = case.settled(), case.settled(class_weight=True, class_weight_divisor="samples")
     ones.class_weight = torch.ones(CLASSES, dtype=torch.float64)
     sample = case.sample(plain)
     weight = torch.rand(12, generator=generator(0), dtype=torch.float64)
@@ -111,18 +111,23 @@ def test_class_weights_of_one_change_nothing_and_the_loss_is_linear_in_them(case
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.by_sample], ids=str)
 def test_the_loss_is_the_weighted_mean_of_each_sample_s_own(case: Case):
-    weighted, plain = case.settled(class_weight=True), case.settled()
+    plain = case.settled()
     sample = case.sample(plain)
     weight = torch.rand(12, generator=generator(0), dtype=torch.float64)
-    own = [step(copy.deepcopy(plain), sample.take([i])).loss for i in range(12)]
+    # Label smoothing weighs each class's part of the target by that class, as torch does, so its losses are taken weighted.
+    smoothed = case.objective == "label-smoothing"
+    single = case.settled(class_weight=True, class_weight_divisor="samples") if smoothed else plain
+    own = torch.stack([step(copy.deepcopy(single), sample.take([i])).loss for i in range(12)])
     factor = world().class_weight[sample.target]
-    expected = sum(w * f * loss for w, f, loss in zip(weight, factor, own, strict=True)) / weight.sum()
-    torch.testing.assert_close(step(weighted, sample, weight=weight).loss, expected, **TIGHT)
+    total = (weight * own * (1 if smoothed else factor)).sum()
+    for divisor, count in {"weights": (weight * factor).sum(), "samples": weight.sum()}.items():
+        weighted = case.settled(class_weight=True, class_weight_divisor=divisor)
+        torch.testing.assert_close(step(weighted, sample, weight=weight).loss, total / count, **TIGHT)
 
 
 @every_case
 def test_a_loss_that_accumulates_is_the_mean_of_its_parts(case: Case):
-    objective = case.settled(class_weight=True)
+    objective = case.settled(class_weight=True, class_weight_divisor="samples")
     weight = torch.rand(12, generator=generator(0), dtype=torch.float64)
     parts = [slice(0, 5), slice(5, 12)]
     same = []
@@ -185,7 +190,7 @@ def permuted(name: str, value: Tensor, order: Tensor, outputs: Tensor) -> Tensor
 
 @every_case
 def test_soft_targets_are_averages_or_refused(case: Case):
-    objective = case.settled(class_weight=True)
+    objective = case.settled(class_weight=True, class_weight_divisor="samples")
     sample = case.sample(objective)
     first = torch.nn.functional.one_hot(sample.target, CLASSES).double()
     if not objective.linear_in_target:

@@ -21,13 +21,16 @@ def test_the_loop_runs():
     names = {
         "backbone": backbone,
         "batches": [(torch.randn(8, 10), torch.randint(4, (8,)))] * 3,
-        "optimizer": torch.optim.SGD(backbone.parameters(), lr=0.1),
     }
-    before = backbone.weight.clone()
+    start = backbone.weight.clone()
     (code,) = blocks("python")
-    exec(code, names)
+    setup, loop = code.split("\nfor ")
+    exec(setup, names)
+    head_start = names["head"].head.weight.clone()
+    exec(f"for {loop}", names)
     assert names["predicted"].shape == (8,)
-    assert not torch.equal(backbone.weight, before)
+    assert not torch.equal(backbone.weight, start)
+    assert not torch.equal(names["head"].head.weight, head_start)
 
 
 @pytest.mark.parametrize("line", [line for block in blocks("sh") for line in block.splitlines() if "labelkin " in line])

@@ -51,6 +51,20 @@ def test_objectives_of_the_whole_batch_refuse_parts(digits, objective: str):
         Trainer(model_for(digits, objective), Classify(digits), Settings(accumulate=2))
 
 
+@pytest.mark.parametrize(
+    ("options", "settings", "sentence"),
+    [
+        ({"reduction": "sum"}, Settings(), "reduction: the training loop expects 'mean', got 'sum'"),
+        ({"class_weight": [1.0] * 10}, Settings(accumulate=2), "accumulate: a mean that is divided by class weights"),
+    ],
+)
+def test_the_loop_takes_means(digits, options: dict, settings: Settings, sentence: str):
+    net = models.build("tiny-cnn", digits.shape)
+    objective = objectives.OneHot(10, features=net.features, **options)
+    with pytest.raises(InputError, match=sentence):
+        Trainer(Model(net, objective), Classify(digits), settings)
+
+
 def test_weight_decay_spares_what_the_objective_asks():
     model = Model(nn.Linear(4, 6), objectives.LabelEmbedding(classes=3, features=6))
     model.backbone.features = 6
@@ -107,7 +121,7 @@ def test_figures_of_the_objective_are_recorded(digits):
         trained = Trainer(model_for(digits, objective, **options), Classify(digits), settings).fit()
         watched = [row[figure] for row in trained.history]
         assert len(set(watched)) == 2, "it is learned, so it moves"
-        assert watched[-1] == trained.model.objective.figures()[figure]
+        assert watched[-1] == trained.model.objective._figures()[figure]
 
 
 def test_gradients_are_clipped(digits):

@@ -45,7 +45,7 @@ def measure_pull(objective: Objective) -> Pull:
         why = "defines no probabilities" if not objective.has_probabilities else "depends on each sample's history"
         raise InputError(f"objective: {name} {why}, so its step cannot be compared with cross entropy's.")
     own = copy.deepcopy(objective).cpu().double().eval()
-    own.class_weight = None
+    own.class_weight, own.reduction = None, "mean"
     classes = own.num_classes
     target = torch.linspace(0, classes - 1, min(classes, PROBED)).round().long()
     step, log_probs = _step(own, torch.zeros(len(target), own.width, dtype=torch.float64), target)

@@ -1,7 +1,7 @@
 """Learning with adaptive labels (001): the label of a class is the mean output of its samples."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -14,6 +14,7 @@ from labelkin.functional.state import as_it_was, finite_rows
 from labelkin.objectives import inputs
 from labelkin.objectives.base import Objective
 from labelkin.objectives.batch import Batch, Loss
+from labelkin.objectives.options import Shared
 from labelkin.relations.matrices import count_classes
 
 
@@ -60,6 +61,8 @@ class AdaptiveLabels(Objective):
     accumulates: ClassVar[bool] = False
     revision: ClassVar[int] = 2  # the defaults of memory, leave_one_out and scale
 
+    _whole_batch = "its labels are means over the batch"
+
     labels: Tensor
     epoch_labels: Tensor
     step: Tensor
@@ -67,8 +70,8 @@ class AdaptiveLabels(Objective):
 
     def __init__(
         self,
-        *,
         classes: int | Sequence[str],
+        *,
         dims: int | None = None,
         every: int = 1,
         warmup: int = 0,
@@ -79,8 +82,7 @@ class AdaptiveLabels(Objective):
         leave_one_out: bool = True,
         scale: float | str = "learned",
         eval_labels: str = "epoch",
-        features: int | None = None,
-        class_weight: Any = None,
+        **shared: Unpack[Shared],
     ) -> None:
         count = count_classes(classes)
         check_count("every", every)
@@ -99,7 +101,7 @@ class AdaptiveLabels(Objective):
             raise InputError(
                 f"dims: expected at least {count}, so that every class starts at a unit vector, got {dims}."
             )
-        super().__init__(classes=classes, features=features, class_weight=class_weight, _width=width)
+        super().__init__(classes, _width=width, **shared)
         self.dims, self.every, self.warmup, self.repel = dims, every, warmup, repel
         self.detach, self.momentum, self.leave_one_out = detach, momentum, leave_one_out
         self.memory = memory
@@ -114,7 +116,7 @@ class AdaptiveLabels(Objective):
     def compute(self, outputs: Tensor, batch: Batch) -> Loss:
         if not self.training:
             logits = self._logits(label_distances(outputs, self.current_labels().to(outputs.dtype)))
-            return self.only_term("cross_entropy", cross_entropy(logits, batch.target), batch)
+            return self._only_term("cross_entropy", cross_entropy(logits, batch.target), batch)
         z, target, weight = outputs, batch.target, batch.weight
         step = as_it_was(self.step)
         due = (step >= self.warmup) & ((step - self.warmup) % self.every == 0)
@@ -127,12 +129,13 @@ class AdaptiveLabels(Objective):
             own = self._blend(kept[target], own, sums.weight[target] - weight, due & ~alone)
             own_distance = distance_to(z, own.detach() if self.detach else own)
             distances = distances.scatter(-1, target.unsqueeze(-1), own_distance.unsqueeze(-1))
-        data = self.mean(cross_entropy(self._logits(distances), target), batch)
+        data = self._reduce(cross_entropy(self._logits(distances), target), batch)
         # A class mean that is not finite, from a bad sample, is not kept: the loss shows it, and the next step is sound.
         state = {"labels": torch.where(finite_rows(updated), updated, kept).detach(), "step": self.step + 1}
         if not self.repel:
             return Loss(data, {"cross_entropy": data}, state)
         repelling = torch.where(due, repel(z, target, weight, self.num_classes), torch.zeros_like(data))
+        repelling = self._batch_term(repelling, batch)
         return Loss(data + self.repel * repelling, {"cross_entropy": data, "repel": repelling}, state)
 
     def _blend(self, kept: Tensor, means: Tensor, counts: Tensor, move: Tensor) -> Tensor:
@@ -159,7 +162,7 @@ class AdaptiveLabels(Objective):
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
         """Return the learned labels, (K, D), or the rows asked for."""
-        return self.current_labels()[self.rows(classes, width=self.width)]
+        return self.current_labels()[self._rows(classes, width=self.width)]
 
     def refresh(self, batches: Iterable[tuple[Tensor, ...]]) -> None:
         """Compute class means of the training set; a class without samples keeps its label."""
@@ -168,7 +171,7 @@ class AdaptiveLabels(Objective):
         means = torch.where(sums.present.unsqueeze(-1) & finite_rows(means), means, self.labels.to(means.dtype))
         self.commit({"epoch_labels": means, "refreshed": torch.ones_like(self.refreshed)})
 
-    def figures(self) -> dict[str, float]:
+    def _figures(self) -> dict[str, float]:
         return {} if self.log_scale is None else {"scale": float(self.log_scale.detach().exp())}
 
     def no_weight_decay(self) -> set[str]:

@@ -1,4 +1,4 @@
-"""What goes into a loss besides the outputs, and what comes out of it."""
+"""The arguments and the result of `Objective.compute`."""
 
 from typing import NamedTuple
 
@@ -6,18 +6,45 @@ from torch import Tensor
 
 
 class Batch(NamedTuple):
-    """What a loss may need besides the outputs, with leading shapes flattened to (n,)."""
+    """The targets of a batch, with all leading axes flattened into one of length n.
 
-    target: Tensor  # (n,) class positions, or (n, K) class probabilities
-    weight: Tensor  # (n,) sample weights; 0 is padding
-    node: Tensor | None = None  # (n,) node indices where the fine class is unknown, -1 elsewhere
-    index: Tensor | None = None  # type: ignore[assignment]  # (n,) sample ids; hides tuple.index
+    Attributes:
+        target: (n,) class positions, or (n, K) class probabilities.
+        weight: (n,) sample weights. Padding and ignored samples have weight 0.
+        node: (n,) indices of tree nodes where the class is unknown, and -1 elsewhere; or None.
+        index: (n,) positions of the samples in the training set; or None.
+
+    >>> import torch
+    >>> Batch(target=torch.tensor([0, 2]), weight=torch.ones(2)).node is None
+    True
+    """
+
+    target: Tensor
+    weight: Tensor
+    node: Tensor | None = None
+    index: Tensor | None = None  # type: ignore[assignment]  # hides tuple.index
 
 
 class Loss(NamedTuple):
-    """A loss with its parts, and what the objective's state becomes if this is a training step."""
+    """A loss with its parts, as `Objective.loss_terms` returns it.
 
-    total: Tensor  # the scalar to call backward() on
-    terms: dict[str, Tensor]  # its parts, before their weights, and figures worth logging
-    state: dict[str, Tensor] | None = None  # new values of buffers, by name
-    predicted: Tensor | None = None  # class positions, where the outputs themselves were never whole
+    Attributes:
+        total: The loss to call `backward()` on: a scalar, or one loss per sample with `reduction="none"`.
+        terms: The parts of the loss by name, before they are weighted, and other values worth logging.
+        state: New values of the objective's buffers, by name. `loss_terms` stores them in training mode.
+        predicted: Predicted class positions, if the loss was computed in chunks and no full outputs exist.
+
+    >>> import torch
+    >>> from labelkin import PretrainedLabelEmbedding
+    >>> criterion = PretrainedLabelEmbedding(3, embedding=torch.eye(3))
+    >>> loss = criterion.loss_terms(torch.zeros(2, 3), torch.tensor([0, 1]))
+    >>> sorted(loss.terms)
+    ['hard', 'soft']
+    >>> bool(loss.total == loss.terms["hard"] + loss.terms["soft"])
+    True
+    """
+
+    total: Tensor
+    terms: dict[str, Tensor]
+    state: dict[str, Tensor] | None = None
+    predicted: Tensor | None = None

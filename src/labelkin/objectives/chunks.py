@@ -77,7 +77,7 @@ class _WithGradients(torch.autograd.Function):
             for (name, own), wanted in zip(chunk.named_parameters(), of_parameters, strict=True)
         }
         gradient = torch.zeros_like(flat) if of_features else None
-        samples = objective._divisor(batch.weight.sum())
+        samples = objective._divisor(objective._counted(batch, batch.weight.dtype).sum())
         found: list[Sums] = []
         predicted = []
         for rows, part in _parts(objective, batch):
@@ -127,7 +127,7 @@ class _Chunk(nn.Module):
         self.objective = objective
 
     def forward(self, features: Tensor, batch: Batch) -> tuple[Sums, Tensor]:
-        outputs = self.objective(features)
+        outputs = self.objective.make_outputs(features)
         with torch.autocast(features.device.type, enabled=False):
             wide = type(outputs)(*(inputs.widened(part) for part in outputs))
             return self.objective._sums(wide, batch), wide.z1.detach().argmax(-1)

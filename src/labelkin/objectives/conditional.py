@@ -1,7 +1,7 @@
 """Tree losses from the literature: conditional softmax (Redmon & Farhadi) and HXE (Bertinetto et al.)."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -11,6 +11,7 @@ from labelkin._checks import check_number
 from labelkin.functional.hierarchical import open_subtree_logsumexp
 from labelkin.objectives import inputs
 from labelkin.objectives.batch import Batch, Loss
+from labelkin.objectives.options import Shared
 from labelkin.objectives.tree import TreeObjective
 from labelkin.structure import Taxonomy
 
@@ -39,7 +40,7 @@ class ConditionalSoftmax(TreeObjective):
 
     def compute(self, outputs: Tensor, batch: Batch) -> Loss:
         losses = functional.conditional_softmax(outputs, self.known(batch), self.tree())
-        return self.only_term("conditional_softmax", losses, batch)
+        return self._only_term("conditional_softmax", losses, batch)
 
 
 class HierarchicalCrossEntropy(TreeObjective):
@@ -66,19 +67,16 @@ class HierarchicalCrossEntropy(TreeObjective):
 
     def __init__(
         self,
-        *,
         taxonomy: Taxonomy,
+        *,
         alpha: float = 0.1,
         normalize: bool = False,
         classes: int | Sequence[str] | None = None,
-        features: int | None = None,
-        class_weight: Any = None,
+        **shared: Unpack[Shared],
     ) -> None:
         check_number("alpha", alpha, low=0)
         leaves = len(taxonomy.leaves) if isinstance(taxonomy, Taxonomy) else None
-        super().__init__(
-            taxonomy=taxonomy, classes=classes, features=features, class_weight=class_weight, _width=leaves
-        )
+        super().__init__(taxonomy, classes=classes, _width=leaves, **shared)
         self.alpha = alpha
         self.normalize = normalize
 
@@ -86,7 +84,7 @@ class HierarchicalCrossEntropy(TreeObjective):
         losses = functional.hierarchical_cross_entropy(
             outputs, self.known(batch), self.tree(), alpha=self.alpha, normalize=self.normalize
         )
-        return self.only_term("hierarchical_cross_entropy", losses, batch)
+        return self._only_term("hierarchical_cross_entropy", losses, batch)
 
     def node_log_probs(self, outputs: Tensor) -> Tensor:
         """Return (..., N - 1) log-probabilities of all non-root nodes, from sums over their leaves."""

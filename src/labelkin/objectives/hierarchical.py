@@ -1,13 +1,14 @@
 """The hierarchical losses of Loss in Layers (002 Eq. 2-4, Sec. 5.4)."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
 from torch import Tensor
 
 from labelkin import functional
 from labelkin._checks import check_choice
 from labelkin.objectives.batch import Batch, Loss
+from labelkin.objectives.options import Shared
 from labelkin.objectives.tree import TreeObjective
 from labelkin.structure import Taxonomy
 
@@ -39,20 +40,19 @@ class Hierarchical(TreeObjective):
 
     def __init__(
         self,
-        *,
         taxonomy: Taxonomy,
+        *,
         targets: str = "path",
         classes: int | Sequence[str] | None = None,
-        features: int | None = None,
-        class_weight: Any = None,
+        **shared: Unpack[Shared],
     ) -> None:
         check_choice("targets", targets, ("path", "leaf"))
-        super().__init__(taxonomy=taxonomy, classes=classes, features=features, class_weight=class_weight)
+        super().__init__(taxonomy, classes=classes, **shared)
         self.targets = targets
 
     def compute(self, outputs: Tensor, batch: Batch) -> Loss:
         losses = functional.hierarchical(outputs, self.known(batch), self.tree(), targets=self.targets)
-        return self.only_term("hierarchical", losses, batch)
+        return self._only_term("hierarchical", losses, batch)
 
 
 class ConvexHierarchical(TreeObjective):
@@ -79,17 +79,16 @@ class ConvexHierarchical(TreeObjective):
 
     def __init__(
         self,
-        *,
         taxonomy: Taxonomy,
+        *,
         soft_off_path: bool = False,
         classes: int | Sequence[str] | None = None,
-        features: int | None = None,
-        class_weight: Any = None,
+        **shared: Unpack[Shared],
     ) -> None:
-        super().__init__(taxonomy=taxonomy, classes=classes, features=features, class_weight=class_weight)
+        super().__init__(taxonomy, classes=classes, **shared)
         self.soft_off_path = soft_off_path
 
     def compute(self, outputs: Tensor, batch: Batch) -> Loss:
         known = self.known(batch)
         losses = functional.convex_hierarchical(outputs, known, self.tree(), soft_off_path=self.soft_off_path)
-        return self.only_term("convex_hierarchical", losses, batch)
+        return self._only_term("convex_hierarchical", losses, batch)

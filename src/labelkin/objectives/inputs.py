@@ -1,6 +1,7 @@
-"""What a loss is given: checked, flattened to one leading axis, half types widened.
+"""Check the arguments of a loss and flatten them to one leading axis.
 
-Shapes and types are checked always; values only in eager code on the CPU, where looking at them costs nothing.
+Shapes and dtypes are always checked. Values are checked only in eager code on the CPU: on an accelerator the check would
+wait for the device, and compiled code cannot branch on values.
 """
 
 from __future__ import annotations
@@ -27,23 +28,26 @@ def flatten(
     weight: Tensor | None = None,
     index: Tensor | None = None,
 ) -> tuple[Any, Batch]:
-    """(..., width) outputs and (...,) targets to (n, width) and (n,), as `compute` takes them."""
+    """Return outputs (n, width) and the batch for `compute`, from outputs (..., width) and targets (...,).
+
+    Outputs in half precision become float32, and outputs of padding become 0.
+    """
     parts = heads(objective, outputs)
     lead = _leading_shape(parts, objective.width)
     flat = [widened(part).reshape(-1, part.shape[-1]) for part in parts]
-    batch = _flat_batch(objective, flat[0], lead, target, node=node, weight=weight, index=index)
-    flat = flat if weight is None else [without_padding(part, batch.weight) for part in flat]
+    batch, padded = _flat_batch(objective, flat[0], lead, target, node=node, weight=weight, index=index)
+    flat = [without_padding(part, batch.weight) for part in flat] if padded else flat
     return (flat[0] if objective.outputs_type is None else objective.outputs_type(*flat)), batch
 
 
 def flatten_features(
     objective: Objective, features: Tensor, target: Tensor, **batch: Tensor | None
 ) -> tuple[Tensor, Batch]:
-    """The same for features (..., F) whose outputs are yet to be made."""
+    """Return features (n, F) and the batch, from features (..., F) whose outputs are computed later."""
     lead = _leading_shape((features,), objective.features, "features")
     flat = features.reshape(-1, features.shape[-1])
-    found = _flat_batch(objective, widened(flat[:, :1]), lead, target, **batch)
-    return (flat if batch.get("weight") is None else without_padding(flat, found.weight)), found
+    found, padded = _flat_batch(objective, widened(flat[:, :1]), lead, target, **batch)
+    return (without_padding(flat, found.weight) if padded else flat), found
 
 
 def _flat_batch(
@@ -55,18 +59,30 @@ def _flat_batch(
     node: Tensor | None = None,
     weight: Tensor | None = None,
     index: Tensor | None = None,
-) -> Batch:
+) -> tuple[Batch, bool]:
+    """Return the batch, and whether outputs must be masked.
+
+    Without `weight` they are not masked on an accelerator or in compiled code, where it is not known whether any target
+    is ignored: masking all outputs in every step would be slow. Ignored samples have weight 0 all the same.
+    """
     weights = _checked_weight(weight, lead, like)
-    return Batch(
-        target=_checked_target(objective, target, lead, weight, node, like.dtype),
-        weight=weights,
-        node=None if node is None else _checked_node(objective, node, lead, weight),
-        index=None if index is None else _integers("index", index, lead).reshape(-1),
-    )
+    nodes = None if node is None else _checked_node(objective, node, lead, None if weight is None else weights)
+    positions = None if index is None else _integers("index", index, lead).reshape(-1)
+    if isinstance(target, Tensor) and target.is_floating_point():
+        soft = _checked_soft_target(objective, target, lead, node, like.dtype)
+        return Batch(soft, weights, nodes, positions), weight is not None
+    _check_channels_last(objective, target, lead)
+    target = _integers("target", target, lead).reshape(-1)
+    ignored = target == objective.ignore_index
+    if nodes is not None:
+        ignored = ignored & (nodes < 0)  # where the node is known, the target does not matter
+    weights = weights.masked_fill(ignored, 0)
+    padded = weight is not None or (_may_look(ignored) and bool(ignored.any()))
+    return Batch(_checked_target(objective, target, weights, nodes), weights, nodes, positions), padded
 
 
 def without_padding(rows: Tensor, weight: Tensor) -> Tensor:
-    """Zero where the weight is: what padding holds, NaN of a masked attention say, reaches neither loss nor gradients."""
+    """Set rows of weight 0 to 0, so that what padding holds, such as NaN, reaches neither the loss nor the gradients."""
     padding = weight == 0
     if _may_look(padding) and not padding.any():
         return rows
@@ -74,7 +90,7 @@ def without_padding(rows: Tensor, weight: Tensor) -> Tensor:
 
 
 def heads(objective: Objective, outputs: Any) -> tuple[Tensor, ...]:
-    """The outputs of each of the objective's heads."""
+    """Return the outputs of each head of the objective."""
     if objective.outputs_type is None:
         if not isinstance(outputs, Tensor):
             raise InputError(f"outputs: expected a tensor (..., {objective.width}), got {type(outputs).__name__}.")
@@ -86,7 +102,7 @@ def heads(objective: Objective, outputs: Any) -> tuple[Tensor, ...]:
 
 
 def single(objective: Objective, outputs: Any) -> Tensor:
-    """The outputs of the head that predicts, which is the first; half types widened."""
+    """Return the outputs of the first head, which makes the predictions; half precision becomes float32."""
     first = heads(objective, outputs)[0]
     if not isinstance(first, Tensor) or not first.is_floating_point():
         kind = first.dtype if isinstance(first, Tensor) else type(first).__name__
@@ -97,6 +113,7 @@ def single(objective: Objective, outputs: Any) -> Tensor:
 
 
 def class_positions(classes: Any, count: int) -> Tensor:
+    """Return class positions as a tensor of int64."""
     try:
         positions = torch.as_tensor(classes, dtype=torch.int64)
     except (TypeError, ValueError, RuntimeError):
@@ -107,9 +124,10 @@ def class_positions(classes: Any, count: int) -> Tensor:
 
 
 def class_weights(values: Any, classes: int) -> Tensor:
+    """Return class weights as a tensor (K,)."""
     weights = read_numbers("class_weight", values).to(torch.get_default_dtype())
     if weights.shape != (classes,):
-        raise InputError(f"class_weight: expected {classes} numbers, one a class, got shape {tuple(weights.shape)}.")
+        raise InputError(f"class_weight: expected {classes} numbers, one per class, got shape {tuple(weights.shape)}.")
     check_not_negative("class_weight", weights)
     return weights
 
@@ -120,6 +138,8 @@ def _leading_shape(parts: tuple[Tensor, ...], width: int | None, argument: str =
             kind = part.dtype if isinstance(part, Tensor) else type(part).__name__
             raise InputError(f"{argument}: expected floating-point tensors, got {kind}.")
         if part.dim() < 2 or part.shape[-1] != width or part.shape[:-1] != parts[0].shape[:-1]:
+            if argument == "outputs" and part.dim() > 2 and part.shape[1] == width != part.shape[-1]:
+                raise InputError(_channels_first(part.shape))
             raise InputError(
                 f"{argument}: expected shape (..., {width}) with at least one leading axis, got {tuple(part.shape)}."
             )
@@ -130,22 +150,28 @@ def _leading_shape(parts: tuple[Tensor, ...], width: int | None, argument: str =
     return parts[0].shape[:-1]
 
 
-def _checked_target(
-    objective: Objective,
-    target: Tensor,
-    lead: torch.Size,
-    weight: Tensor | None,
-    node: Tensor | None,
-    dtype: torch.dtype,
-) -> Tensor:
-    if isinstance(target, Tensor) and target.is_floating_point():
-        return _checked_soft_target(objective, target, lead, node, dtype)
-    target = _integers("target", target, lead).reshape(-1)
-    unused = torch.zeros_like(target, dtype=torch.bool)  # padding and unknown classes may hold anything
-    if isinstance(weight, Tensor) and weight.shape == lead:
-        unused = unused | (weight.reshape(-1) == 0)
-    if isinstance(node, Tensor) and node.shape == lead:
-        unused = unused | (node.reshape(-1) >= 0)
+def _channels_first(shape: torch.Size) -> str:
+    """Return the error message for outputs whose classes are on axis 1."""
+    order = ", ".join(map(str, (0, *range(2, len(shape)), 1)))
+    return (
+        f"outputs: expected the classes on the last axis, shape (..., {shape[1]}), got {tuple(shape)} with the classes on "
+        f"axis 1; use outputs.permute({order})."
+    )
+
+
+def _check_channels_last(objective: Objective, target: Any, lead: torch.Size) -> None:
+    """Refuse (B, K, H, W) outputs whose width happens to be the number of classes too."""
+    shape = torch.Size((*lead, objective.width))
+    if not isinstance(target, Tensor) or len(shape) < 3 or target.shape == lead:
+        return
+    if shape[1] == objective.width and target.shape == (shape[0], *shape[2:]):
+        raise InputError(_channels_first(shape))
+
+
+def _checked_target(objective: Objective, target: Tensor, weight: Tensor, node: Tensor | None) -> Tensor:
+    unused = weight == 0  # padding, ignored samples and samples with a known node may hold anything
+    if node is not None:
+        unused = unused | (node >= 0)
     target = torch.where(unused, torch.zeros_like(target), target)
     if _may_look(target):
         low, high = int(target.min()), int(target.max())
@@ -158,7 +184,7 @@ def _checked_target(
 def _checked_soft_target(
     objective: Objective, target: Tensor, lead: torch.Size, node: Tensor | None, dtype: torch.dtype
 ) -> Tensor:
-    """In the precision of the outputs, whatever the probabilities came in."""
+    """Return class probabilities (n, K) in the precision of the outputs, times the class weights if there are any."""
     name = type(objective).__name__
     if not objective.linear_in_target:
         raise InputError(
@@ -166,13 +192,16 @@ def _checked_soft_target(
             "give class positions (integers)."
         )
     if node is not None:
-        raise InputError("node: has no meaning beside a target of class probabilities; give class positions.")
+        raise InputError("node: has no meaning for a target of class probabilities; give class positions.")
     if target.shape != (*lead, objective.num_classes):
         raise InputError(
             f"target: expected class probabilities of shape {(*lead, objective.num_classes)}, got {tuple(target.shape)}."
         )
+    tolerance = max(
+        1e-3, 2 * torch.finfo(target.dtype).eps
+    )  # each of the rounded probabilities is off by up to eps / 2
     target = widened(target).reshape(-1, objective.num_classes)
-    if _may_look(target) and not bool((target >= 0).all() & ((target.sum(-1) - 1).abs() < 1e-3).all()):
+    if _may_look(target) and not bool((target >= 0).all() & ((target.sum(-1) - 1).abs() < tolerance).all()):
         raise InputError("target: expected class probabilities that are at least 0 and sum to 1.")
     target, weight = target.to(dtype), objective.class_weight
     return target if weight is None else target * weight.to(dtype)
@@ -183,7 +212,7 @@ def _checked_weight(weight: Tensor | None, lead: torch.Size, outputs: Tensor) ->
         return outputs.new_ones(outputs.shape[0])
     if not isinstance(weight, Tensor) or weight.shape != lead:
         got = tuple(weight.shape) if isinstance(weight, Tensor) else type(weight).__name__
-        raise InputError(f"weight: expected one number a sample, shape {tuple(lead)}, got {got}.")
+        raise InputError(f"weight: expected one number per sample, shape {tuple(lead)}, got {got}.")
     weight = weight.reshape(-1).to(outputs.dtype)
     if _may_look(weight) and not bool((torch.isfinite(weight) & (weight >= 0)).all()):
         raise InputError("weight: expected finite numbers of at least 0.")
@@ -193,12 +222,12 @@ def _checked_weight(weight: Tensor | None, lead: torch.Size, outputs: Tensor) ->
 def _checked_node(objective: Objective, node: Tensor, lead: torch.Size, weight: Tensor | None) -> Tensor:
     if not objective.takes_nodes:
         raise InputError(
-            f"node: has no meaning for {type(objective).__name__}, whose classes have nothing above them; "
+            f"node: has no meaning for {type(objective).__name__}, which has no tree; "
             "use a tree objective such as ConditionalSoftmax."
         )
     node = _integers("node", node, lead).reshape(-1)
     if weight is not None:
-        node = node.masked_fill(weight.reshape(-1) == 0, -1)  # padding may hold anything
+        node = node.masked_fill(weight == 0, -1)  # padding may hold anything
     nodes = len(objective.taxonomy)  # type: ignore[arg-type]
     if _may_look(node) and (int(node.min()) < -1 or int(node.max()) >= nodes):
         raise InputError(f"node: expected node indices from 0 to {nodes - 1}, or -1 where the class is known.")
@@ -211,13 +240,15 @@ def _integers(argument: str, values: Tensor, lead: torch.Size) -> Tensor:
     if values.dtype not in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8):
         raise InputError(f"{argument}: expected whole numbers, got {values.dtype}.")
     if values.shape != lead:
-        raise InputError(f"{argument}: expected shape {tuple(lead)}, one a sample, got {tuple(values.shape)}.")
+        raise InputError(f"{argument}: expected shape {tuple(lead)}, one per sample, got {tuple(values.shape)}.")
     return values.to(torch.int64)
 
 
 def widened(values: Tensor) -> Tensor:
+    """Return values of half precision as float32, and others unchanged."""
     return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
 
 
 def _may_look(values: Tensor) -> bool:
+    """Return whether values can be read without waiting for a device or breaking a compiled graph."""
     return values.device.type == "cpu" and not torch.compiler.is_compiling()

@@ -1,7 +1,7 @@
 """The label embedding network (003): a second head learns which classes look alike and softens the target with it."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +11,6 @@ from labelkin._checks import check_choice, check_count, check_number
 from labelkin.functional import (
     compressed_embedding,
     embedding_terms,
-    sum_over_processes,
     world_size,
 )
 from labelkin.functional.state import as_it_was
@@ -19,6 +18,7 @@ from labelkin.objectives import inputs
 from labelkin.objectives.base import Objective
 from labelkin.objectives.batch import Batch, Loss
 from labelkin.objectives.chunks import CHUNK, in_chunks
+from labelkin.objectives.options import Shared
 
 if TYPE_CHECKING:
     from labelkin.objectives.context import Context
@@ -102,20 +102,21 @@ class LabelEmbedding(Objective):
     accumulates: ClassVar[bool] = False  # a term is divided by the number of samples that z2 gets right
     renamed_options: ClassVar[Mapping[str, str]] = {"weights": "preset"}  # former name: name
 
+    _whole_batch = "one of its terms is divided by the number of samples that z2 classifies correctly"
+
     updates: Tensor
 
     def __init__(
         self,
-        *,
         classes: int | Sequence[str],
+        *,
         tau: float = 2.0,
         alpha: float = 0.9,
         p: float = 1.0,
         preset: str = "paper",
         start_after: int | None = None,
-        features: int | None = None,
-        class_weight: Any = None,
         weights: str | None = None,
+        **shared: Unpack[Shared],
     ) -> None:
         check_number("tau", tau, low=0, open_low=True)
         check_number("alpha", alpha, low=0, high=1)
@@ -124,9 +125,9 @@ class LabelEmbedding(Objective):
         check_choice("preset", preset, tuple(PRESETS))
         if start_after is not None:
             check_count("start_after", start_after, least=0)
-        super().__init__(classes=classes, features=features, class_weight=class_weight)
+        super().__init__(classes, **shared)
         self.tau, self.alpha, self.p, self.preset, self.start_after = tau, alpha, p, preset, start_after
-        self.similarity_head = nn.Identity() if features is None else nn.Linear(features, self.num_classes)
+        self.similarity_head = nn.Identity() if self.features is None else nn.Linear(self.features, self.num_classes)
         self.register_buffer("updates", torch.zeros((), dtype=torch.int64))
         self._make_embedding()
 
@@ -155,7 +156,7 @@ class LabelEmbedding(Objective):
         """Return the embeddings of classes, (..., K) logits."""
         return self.embedding[target]
 
-    def forward(self, features: Tensor) -> TwoHeads:
+    def make_outputs(self, features: Any) -> TwoHeads:
         if self.features is None:
             return TwoHeads(*inputs.heads(self, features))
         return TwoHeads(self.head(features), self.similarity_head(features.detach()))
@@ -168,7 +169,8 @@ class LabelEmbedding(Objective):
         absolute = PRESETS[self.preset].absolute
         e = self.embed(batch.target).to(z1.dtype)
         terms = embedding_terms(z1, z2, e, batch.target, tau=self.tau, alpha=self.alpha, p=self.p, absolute=absolute)
-        share = batch.weight * self.class_factor(batch, z1.dtype)
+        share = batch.weight * self._class_factor(batch, z1.dtype)
+        counted = self._counted(batch, z1.dtype)
         right = terms.right.to(z1.dtype)
         return Sums(
             hard=(share * terms.hard).sum(),
@@ -176,8 +178,8 @@ class LabelEmbedding(Objective):
             similarity=(share * terms.similarity).sum(),
             confidence=(share * terms.confidence).sum(),
             embedding=(share * right * terms.embedding).sum(),
-            weight=batch.weight.sum(),
-            right=(batch.weight * right).sum(),
+            weight=counted.sum(),
+            right=(counted * right).sum(),
         )
 
     def _combine(self, sums: Sums, predicted: Tensor | None = None) -> Loss:
@@ -187,20 +189,16 @@ class LabelEmbedding(Objective):
     def _loss(self, total: Tensor, terms: dict[str, Tensor], predicted: Tensor | None) -> Loss:
         return Loss(total, terms, {"updates": self.updates + 1}, predicted)
 
-    def _divisor(self, weight: Tensor) -> Tensor:
-        """Return the divisor of a sum over this process's samples: the weight of all processes over their number."""
-        total = sum_over_processes(weight.detach())
-        return torch.where(total > 0, total, torch.ones_like(total)) / world_size()
-
     def _terms(self, sums: Sums, samples: Tensor, right: Tensor) -> dict[str, Tensor]:
         preset = PRESETS[self.preset]
-        return {
+        terms = {
             "hard": sums.hard / samples,
             "soft": sums.soft / samples,
             "similarity": sums.similarity / samples,
             "confidence": sums.confidence * world_size() if preset.summed else sums.confidence / samples,
             "embedding": sums.embedding / (right if preset.over_right else samples),
         }
+        return {name: term * samples for name, term in terms.items()} if self.reduction == "sum" else terms
 
     def _total(self, terms: Mapping[str, Tensor]) -> Tensor:
         """Return the terms added up as the preset says."""
@@ -221,7 +219,7 @@ class LabelEmbedding(Objective):
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
         """Return the learned embedding, (K, K) logits, or the rows asked for."""
-        return self.embed(self.rows(classes)).detach()
+        return self.embed(self._rows(classes)).detach()
 
     def no_weight_decay(self) -> set[str]:
         return set(self.embedding_parameters)
@@ -256,30 +254,21 @@ class CompressedLabelEmbedding(LabelEmbedding):
 
     def __init__(
         self,
-        *,
         classes: int | Sequence[str],
+        *,
         rank: int = 100,
         tau: float = 2.0,
         alpha: float = 0.9,
         p: float = 1.0,
         preset: str = "paper",
         start_after: int | None = None,
-        features: int | None = None,
-        class_weight: Any = None,
         weights: str | None = None,
+        **shared: Unpack[Shared],
     ) -> None:
         check_count("rank", rank)
         self._rank = rank
         super().__init__(
-            classes=classes,
-            tau=tau,
-            alpha=alpha,
-            p=p,
-            preset=preset,
-            start_after=start_after,
-            features=features,
-            class_weight=class_weight,
-            weights=weights,
+            classes, tau=tau, alpha=alpha, p=p, preset=preset, start_after=start_after, weights=weights, **shared
         )
         self.rank = rank
 
@@ -292,4 +281,4 @@ class CompressedLabelEmbedding(LabelEmbedding):
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
         """Return rows of A, (K, rank); their cosine says which classes are near."""
-        return self.a[self.rows(classes, width=self.rank)].detach()
+        return self.a[self._rows(classes, width=self.rank)].detach()

@@ -1,7 +1,7 @@
 """Mixed cross entropy (004 Eq. 3-11): a given or learned part of a class's target goes to related classes."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import torch
 from torch import Tensor
@@ -11,6 +11,7 @@ from labelkin.functional import soft_cross_entropy
 from labelkin.objectives.base import Objective
 from labelkin.objectives.batch import Batch, Loss
 from labelkin.objectives.mixing import Penalty, mixing_of
+from labelkin.objectives.options import Shared
 from labelkin.relations import as_rows
 
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ class MixedCrossEntropy(Objective):
 
     def __init__(
         self,
-        *,
         classes: int | Sequence[str],
+        *,
         relation: Any,
         eps: Any = 0.2,
         mixing: str = "shared",
@@ -74,8 +75,7 @@ class MixedCrossEntropy(Objective):
         eta: float = 1.0,
         p: float = 2.0,
         hinge_margin: bool = False,
-        features: int | None = None,
-        class_weight: Any = None,
+        **shared: Unpack[Shared],
     ) -> None:
         check_choice("mixing", mixing, ("shared", "class", "matrix"))
         check_choice("constraint", constraint, ("exact", "penalty"))
@@ -85,7 +85,9 @@ class MixedCrossEntropy(Objective):
         check_number("p", p, low=1)
         for name, value in {"prior": prior, "alpha": alpha, "beta": beta, "gamma": gamma, "eta": eta}.items():
             check_number(name, value, low=0)
-        super().__init__(classes=classes, features=features, class_weight=class_weight)
+        if learn:
+            self._whole_batch = "the penalty on what it learns is one number for the whole batch"
+        super().__init__(classes, **shared)
         self.mixing, self.learn, self.constraint, self.eps = mixing, learn, constraint, eps
         self.margin, self.prior, self.hinge_margin = margin, prior, hinge_margin
         self.alpha, self.beta, self.gamma, self.eta, self.p = alpha, beta, gamma, eta, p
@@ -102,7 +104,7 @@ class MixedCrossEntropy(Objective):
         """Return the share given away, averaged over the classes that have related ones."""
         return self.targets.class_eps().sum() / (~self.relation.isolated()).sum().clamp_min(1)
 
-    def figures(self) -> dict[str, float]:
+    def _figures(self) -> dict[str, float]:
         return {"mean_eps": float(self.mean_eps().detach())} if self.learn else {}
 
     def collapsed(self) -> bool:
@@ -112,10 +114,11 @@ class MixedCrossEntropy(Objective):
 
     def compute(self, outputs: Tensor, batch: Batch) -> Loss:
         rows = self.targets(batch.target, outputs.dtype)
-        data = self.mean(soft_cross_entropy(outputs, rows, batch.target), batch)
+        data = self._reduce(soft_cross_entropy(outputs, rows, batch.target), batch)
         if not self.learn:
             return Loss(data, {"cross_entropy": data})
         force = self.prior * self.targets.prior() if self.constraint == "exact" else self._penalty()
+        force = self._batch_term(force, batch)
         return Loss(data + force, {"cross_entropy": data, "force": force, "mean_eps": self.mean_eps().detach()})
 
     def _penalty(self) -> Tensor:
@@ -124,7 +127,7 @@ class MixedCrossEntropy(Objective):
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
         """Return the targets, (K, K), or the rows asked for."""
-        rows = self.rows(classes)
+        rows = self._rows(classes)
         vectors: Tensor = self.targets(rows, torch.get_default_dtype())
         return vectors.detach()
 

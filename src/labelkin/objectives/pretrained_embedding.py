@@ -1,7 +1,7 @@
 """The pre-trained label embedding network (003, App. C): an embedding learned in one run softens targets in the next."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import torch
 from torch import Tensor
@@ -10,6 +10,7 @@ from labelkin.functional import cross_entropy, soft_cross_entropy
 from labelkin.functional.cross_entropy import is_soft
 from labelkin.objectives.base import Objective
 from labelkin.objectives.batch import Batch, Loss
+from labelkin.objectives.options import Shared
 from labelkin.relations.matrices import read_square
 
 if TYPE_CHECKING:
@@ -41,13 +42,12 @@ class PretrainedLabelEmbedding(Objective):
 
     def __init__(
         self,
-        *,
         classes: int | Sequence[str],
+        *,
         embedding: Any,
-        features: int | None = None,
-        class_weight: Any = None,
+        **shared: Unpack[Shared],
     ) -> None:
-        super().__init__(classes=classes, features=features, class_weight=class_weight)
+        super().__init__(classes, **shared)
         given = read_square("embedding", embedding, self.num_classes)
         self.register_buffer("embedding", given.to(torch.get_default_dtype()))
 
@@ -59,10 +59,10 @@ class PretrainedLabelEmbedding(Objective):
     def compute(self, outputs: Tensor, batch: Batch) -> Loss:
         rows = torch.softmax(self.embedding.to(outputs.dtype), -1)
         soft_rows = batch.target @ rows if is_soft(batch.target) else rows[batch.target]
-        hard = self.mean(cross_entropy(outputs, batch.target), batch)
-        soft = self.mean(soft_cross_entropy(outputs, soft_rows, batch.target), batch)
+        hard = self._reduce(cross_entropy(outputs, batch.target), batch)
+        soft = self._reduce(soft_cross_entropy(outputs, soft_rows, batch.target), batch)
         return Loss(hard + soft, {"hard": hard, "soft": soft})
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
         """Return the embedding, (K, K), or the rows asked for."""
-        return self.embedding[self.rows(classes)]
+        return self.embedding[self._rows(classes)]

@@ -1,7 +1,7 @@
 """Learning with retrospection (Deng & Zhang), the LWR baseline of 001: a sample's own earlier outputs are its soft label."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from labelkin.functional.adaptive import sum_by_class
 from labelkin.functional.state import as_it_was, finite_rows
 from labelkin.objectives.base import Objective
 from labelkin.objectives.batch import Batch, Loss
+from labelkin.objectives.options import Shared
 
 if TYPE_CHECKING:
     from labelkin.objectives.context import Context
@@ -57,18 +58,17 @@ class Retrospection(Objective):
 
     def __init__(
         self,
-        *,
         classes: int | Sequence[str],
+        *,
         samples: int,
         tau: float = 5.0,
         every: int = 2,
-        features: int | None = None,
-        class_weight: Any = None,
+        **shared: Unpack[Shared],
     ) -> None:
         check_count("samples", samples)
         check_number("tau", tau, low=0, open_low=True)
         check_count("every", every)
-        super().__init__(classes=classes, features=features, class_weight=class_weight)
+        super().__init__(classes, **shared)
         self.samples, self.tau, self.every = samples, tau, every
         self.register_buffer("epoch", torch.zeros((), dtype=torch.int64))  # from 1; 0 before the first
         self.register_buffer("epochs", torch.ones((), dtype=torch.int64))
@@ -92,14 +92,14 @@ class Retrospection(Objective):
 
     def compute(self, outputs: Tensor, batch: Batch) -> Loss:
         if not self.training:
-            return self.only_term("cross_entropy", cross_entropy(outputs, batch.target), batch)
+            return self._only_term("cross_entropy", cross_entropy(outputs, batch.target), batch)
         index = self._checked_index(batch)
         share = 0.9 * self.epoch.to(outputs.dtype) / self.epochs
         soft, recorded = as_it_was(self._soft[index]).to(outputs.dtype), as_it_was(self._recorded[index])
         sound = finite_rows(soft)  # earlier versions could save a row that is not finite
         soft, recorded = torch.where(sound, soft, 0.0), recorded & sound.squeeze(-1)
         losses = retrospection(outputs, batch.target, soft, recorded, tau=self.tau, share=share)
-        total = self.mean(losses, batch)
+        total = self._reduce(losses, batch)
         rows = torch.softmax(outputs.detach() / self.tau, -1)
         sound = finite_rows(rows)
         record = (self.epoch % self.every == 0) & (batch.weight > 0) & sound.squeeze(-1)
@@ -148,7 +148,7 @@ class Retrospection(Objective):
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
         """Return class means of the outputs over the training set, (K, K), from the last `refresh`."""
-        return self.means[self.rows(classes)]
+        return self.means[self._rows(classes)]
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Move or convert the table with the module, since it is no buffer."""

@@ -1,7 +1,7 @@
 """Semantic target smoothing (000 Eq. 1-4): part of a class's target goes to related classes."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import torch
 from torch import Tensor
@@ -11,6 +11,7 @@ from labelkin.functional import soft_cross_entropy
 from labelkin.functional.cross_entropy import is_soft
 from labelkin.objectives.base import LARGEST_TABLE, Objective
 from labelkin.objectives.batch import Batch, Loss
+from labelkin.objectives.options import Shared
 from labelkin.relations import Rows, as_rows, as_targets, smooth
 
 if TYPE_CHECKING:
@@ -49,20 +50,19 @@ class SemanticSmoothing(Objective):
 
     def __init__(
         self,
-        *,
         classes: int | Sequence[str],
+        *,
         relation: Any = None,
         sigma: float = 0.1,
         targets: Any = None,
-        features: int | None = None,
-        class_weight: Any = None,
+        **shared: Unpack[Shared],
     ) -> None:
         if (relation is None) == (targets is None):
             raise InputError(
                 "SemanticSmoothing: expected either relation= (with sigma=) or targets=, got both or neither."
             )
         check_number("sigma", sigma, low=0, high=1)
-        super().__init__(classes=classes, features=features, class_weight=class_weight)
+        super().__init__(classes, **shared)
         self.sigma = sigma
         rows = as_targets(targets, self.num_classes) if relation is None else self._smoothed(relation)
         self.targets = rows.to(torch.get_default_dtype())
@@ -77,11 +77,11 @@ class SemanticSmoothing(Objective):
 
     def compute(self, outputs: Tensor, batch: Batch) -> Loss:
         rows = target_rows(self.targets, batch.target, outputs.dtype)
-        return self.only_term("cross_entropy", soft_cross_entropy(outputs, rows, batch.target), batch)
+        return self._only_term("cross_entropy", soft_cross_entropy(outputs, rows, batch.target), batch)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
         """Return the targets, (K, K), or the rows asked for."""
-        return self.targets.forward(self.rows(classes))
+        return self.targets.forward(self._rows(classes))
 
 
 def target_rows(targets: Rows, target: Tensor, dtype: torch.dtype) -> Tensor:

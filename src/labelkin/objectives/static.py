@@ -1,7 +1,7 @@
 """Static labels (Chen et al.), the StaticLabel baseline of 001: the network regresses a given vector per class."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import torch
 from torch import Tensor
@@ -11,6 +11,7 @@ from labelkin.functional import huber_to_vectors, label_distances
 from labelkin.objectives import inputs
 from labelkin.objectives.base import Objective
 from labelkin.objectives.batch import Batch, Loss
+from labelkin.objectives.options import Shared
 from labelkin.relations.matrices import count_classes
 from labelkin.relations.vectors import read_vectors
 
@@ -47,11 +48,10 @@ class StaticLabels(Objective):
 
     def __init__(
         self,
-        *,
         classes: int | Sequence[str],
+        *,
         vectors: Any,
-        features: int | None = None,
-        class_weight: Any = None,
+        **shared: Unpack[Shared],
     ) -> None:
         given = read_vectors(vectors).to(torch.get_default_dtype())
         count = count_classes(classes)
@@ -59,7 +59,7 @@ class StaticLabels(Objective):
             raise InputError(f"vectors: expected shape ({count}, D), one row a class, got {tuple(given.shape)}.")
         if len(torch.unique(given, dim=0)) < count:
             raise InputError("vectors: expected a different vector for every class, got the same one for two classes.")
-        super().__init__(classes=classes, features=features, class_weight=class_weight, _width=given.shape[1])
+        super().__init__(classes, _width=given.shape[1], **shared)
         self.register_buffer("vectors", given)
 
     @classmethod
@@ -69,7 +69,7 @@ class StaticLabels(Objective):
 
     def compute(self, outputs: Tensor, batch: Batch) -> Loss:
         losses = huber_to_vectors(outputs, self.vectors[batch.target].to(outputs.dtype))
-        return self.only_term("huber", losses, batch)
+        return self._only_term("huber", losses, batch)
 
     def scores(self, outputs: Tensor) -> Tensor:
         """Return (..., K): minus the distance to the vector of each class."""
@@ -81,4 +81,4 @@ class StaticLabels(Objective):
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
         """Return the given vectors, (K, D), or the rows asked for."""
-        return self.vectors[self.rows(classes, width=self.width)]
+        return self.vectors[self._rows(classes, width=self.width)]

@@ -1,7 +1,7 @@
 """The base of tree objectives: a taxonomy in class order, its index arrays as buffers, and nodes as targets."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from labelkin.functional.tree import take
 from labelkin.objectives import inputs
 from labelkin.objectives.base import Objective
 from labelkin.objectives.batch import Batch
+from labelkin.objectives.options import Shared
 from labelkin.structure import Taxonomy
 
 if TYPE_CHECKING:
@@ -33,16 +34,15 @@ class TreeObjective(Objective):
 
     def __init__(
         self,
-        *,
         taxonomy: Taxonomy,
+        *,
         classes: int | Sequence[str] | None = None,
-        features: int | None = None,
-        class_weight: Any = None,
         _width: int | None = None,
+        **shared: Unpack[Shared],
     ) -> None:
         taxonomy = in_class_order(taxonomy, classes)
         width = len(taxonomy) - 1 if _width is None else _width
-        super().__init__(classes=taxonomy.classes, features=features, class_weight=class_weight, _width=width)
+        super().__init__(taxonomy.classes, _width=width, **shared)
         self.taxonomy = taxonomy
         self.tree = TreeBuffers(tree_index(taxonomy))
 
@@ -57,9 +57,9 @@ class TreeObjective(Objective):
         leaf = self.tree().leaves[batch.target]
         return leaf if batch.node is None else torch.where(batch.node >= 0, batch.node, leaf)
 
-    def class_factor(self, batch: Batch, dtype: torch.dtype) -> Tensor:
+    def _class_factor(self, batch: Batch, dtype: torch.dtype) -> Tensor:
         if self.class_weight is None or batch.node is None:
-            return super().class_factor(batch, dtype)
+            return super()._class_factor(batch, dtype)
         known = self.tree().leaf_class[self.known(batch)]
         factor = self.class_weight[known.clamp_min(0)].to(dtype)
         return torch.where(known >= 0, factor, torch.ones_like(factor))
@@ -74,7 +74,7 @@ class TreeObjective(Objective):
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
         """Return (K, N - 1): 1 for the leaf of a class and every node above it."""
-        leaves = self.tree().leaves[self.rows(classes, width=len(self.taxonomy) - 1)]
+        leaves = self.tree().leaves[self._rows(classes, width=len(self.taxonomy) - 1)]
         paths, lengths = self.tree().paths[leaves], self.tree().lengths[leaves]
         on_path = torch.arange(paths.shape[-1], device=paths.device) < lengths.unsqueeze(-1)
         vectors = torch.zeros(len(leaves), len(self.taxonomy) - 1, device=paths.device)

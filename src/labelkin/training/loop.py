@@ -51,6 +51,7 @@ class Trainer:
         log: Callable[[Mapping[str, float]], None] = lambda row: None,
     ) -> None:
         check_accumulation(type(model.objective), settings)
+        _check_mean(model.objective, settings)
         self.model, self.task, self.settings, self.folder = model, task, settings, folder
         self.progress, self.log = progress, log
         self.epoch, self.step = 0, 0  # where to go on
@@ -122,7 +123,7 @@ class Trainer:
         total = torch.zeros((), device=self.place.device)
         for place, (part, share) in enumerate(zip(parts, _shares(parts), strict=True)):
             with self.fabric.no_backward_sync(self.forward, enabled=place < len(parts) - 1):
-                loss = self.task.loss(self.forward, part).total * share
+                loss = self.task.loss(self.forward, part) * share
                 self.fabric.backward(loss)
             total += loss.detach()
         if self.settings.clip is not None:
@@ -140,7 +141,7 @@ class Trainer:
         if not isfinite(mean_loss):
             raise Diverged(f"the loss became {mean_loss} in epoch {epoch + 1}; lower lr, or clip gradients.")
         row = {"epoch": epoch + 1, "lr": self.optimizer.param_groups[0]["lr"], "loss": mean_loss}
-        row |= self.model.objective.figures()
+        row |= self.model.objective._figures()
         for part in self.task.parts_evaluated:
             row |= {f"{part}_{name}": value for name, value in self._evaluate(part).metrics.items()}
         self.history.append(row)
@@ -239,6 +240,18 @@ def check_accumulation(objective: type[Objective], settings: Settings) -> None:
         raise InputError(
             f"accumulate: {objective.__name__} takes its loss over the whole batch, so parts of a batch would be another "
             "objective; set accumulate to 1."
+        )
+
+
+def _check_mean(objective: Objective, settings: Settings) -> None:
+    """The loop trains with mean losses, and adds up those of a batch's parts by the weight of their samples."""
+    if objective.reduction != "mean":
+        raise InputError(f"reduction: the training loop expects 'mean', got {objective.reduction!r}.")
+    weighted = objective.class_weight is not None and objective.class_weight_divisor == "weights"
+    if settings.accumulate > 1 and weighted:
+        raise InputError(
+            "accumulate: a mean that is divided by class weights is not the mean of its parts; set accumulate to 1, or "
+            "class_weight_divisor to 'samples'."
         )
 
 

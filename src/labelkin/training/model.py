@@ -1,4 +1,4 @@
-"""A backbone and an objective as one module, so that DDP, Fabric and compile see one `forward`."""
+"""A backbone and an objective as one module."""
 
 from typing import Any
 
@@ -8,9 +8,24 @@ from labelkin.objectives import Loss, Objective
 
 
 class Model(nn.Module):
-    """`model(x)` gives the objective's outputs, `model(x, target, ...)` its loss; in training mode that is a step.
+    """A backbone with an objective as its head.
 
-    The loss is taken inside `forward` because data-parallel wrappers prepare their gradient exchange there.
+    `model(inputs)` returns the objective's outputs. `model(inputs, target)` returns the scalar loss, and in training mode
+    updates the objective's state once. The loss is computed inside `forward`, so that `DistributedDataParallel`, Fabric and
+    `torch.compile` see the whole step.
+
+    Args:
+        backbone: A module that turns inputs into features (..., F).
+        objective: An objective with `features=F`.
+
+    >>> import torch
+    >>> from torch import nn
+    >>> from labelkin import Model, OneHot
+    >>> model = Model(nn.Linear(8, 16), OneHot(3, features=16))
+    >>> x, y = torch.randn(5, 8), torch.tensor([0, 1, 2, 0, 1])
+    >>> model(x).shape
+    torch.Size([5, 3])
+    >>> model(x, y).backward()
     """
 
     def __init__(self, backbone: nn.Module, objective: Objective) -> None:
@@ -19,10 +34,34 @@ class Model(nn.Module):
         self.objective = objective
 
     def forward(self, inputs: Any, target: Tensor | None = None, **batch: Tensor | None) -> Any:
-        features = self.backbone(inputs)
-        if target is None:
-            return self.objective(features)
-        return self.loss(features, target, **batch)
+        """Return the outputs, or the loss if a target is given.
 
-    def loss(self, features: Tensor, target: Tensor, **batch: Tensor | None) -> Loss:
-        return self.objective.loss_from_features(features, target, **batch)
+        Args:
+            inputs: What the backbone takes.
+            target: Class positions, or class probabilities; see `Objective.loss`.
+            **batch: `node`, `weight` and `index`; see `Objective.loss`.
+        """
+        return self.objective(self.backbone(inputs), target, **batch)
+
+    def loss(self, inputs: Any, target: Tensor, **batch: Tensor | None) -> Tensor:
+        """Return the scalar loss; the same as `model(inputs, target, ...)`.
+
+        >>> import torch
+        >>> from labelkin import Model, OneHot
+        >>> model = Model(torch.nn.Identity(), OneHot(2))
+        >>> model.loss(torch.zeros(1, 2), torch.tensor([0]))
+        tensor(0.6931)
+        """
+        found: Tensor = self(inputs, target, **batch)
+        return found
+
+    def loss_terms(self, inputs: Any, target: Tensor, **batch: Tensor | None) -> Loss:
+        """Return the loss with its parts, as `Objective.loss_terms` does.
+
+        >>> import torch
+        >>> from labelkin import Model, OneHot
+        >>> model = Model(torch.nn.Identity(), OneHot(2))
+        >>> model.loss_terms(torch.zeros(1, 2), torch.tensor([0])).terms
+        {'cross_entropy': tensor(0.6931)}
+        """
+        return self.objective.loss_from_features(self.backbone(inputs), target, **batch)

@@ -47,7 +47,7 @@ class Task(ABC):
 
     @abstractmethod
     def loss(self, model: Callable[..., Any], batch: Any) -> Any:
-        """The `Loss` of a batch; `model` may be wrapped for parallel training."""
+        """Return the scalar loss of a batch; `model` may be wrapped for parallel training."""
 
     @abstractmethod
     def parts(self, batch: Any, count: int) -> list[Any]:

@@ -1,0 +1,66 @@
+"""The constructor arguments that every objective takes, and the signature that shows them."""
+
+import inspect
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, TypedDict
+
+from labelkin._checks import InputError, check_choice
+
+REDUCTIONS = ("mean", "sum", "none")
+DIVISORS = ("weights", "samples")
+
+
+class Shared(TypedDict, total=False):
+    """Keyword arguments of every objective; a subclass passes them on as `**shared`. See `Objective`."""
+
+    features: int | None
+    class_weight: Any
+    class_weight_divisor: str
+    reduction: str
+    ignore_index: int
+
+
+DEFAULTS: dict[str, Any] = {
+    "features": None,
+    "class_weight": None,
+    "class_weight_divisor": "weights",
+    "reduction": "mean",
+    "ignore_index": -100,
+}
+
+
+def check_shared(name: str, reduction: str, whole_batch: str | None, divisor: str, ignore_index: Any) -> None:
+    """Check the shared arguments of the objective `name`.
+
+    `whole_batch` is the reason why its loss is not a mean over samples, or None if it is one.
+    """
+    check_choice("reduction", reduction, REDUCTIONS)
+    check_choice("class_weight_divisor", divisor, DIVISORS)
+    if isinstance(ignore_index, bool) or not isinstance(ignore_index, Integral):
+        raise InputError(f"ignore_index: expected a whole number, got {ignore_index!r}.")
+    if reduction == "none" and whole_batch is not None:
+        raise InputError(
+            f"reduction: {name} has no loss for a single sample, because {whole_batch}; use 'mean' or 'sum' instead of 'none'."
+        )
+
+
+def full_signature(init: Callable[..., None]) -> inspect.Signature:
+    """Return the signature of a constructor with the shared arguments in place of `**shared`."""
+    _, *found = inspect.signature(init).parameters.values()
+    own = [p for p in found if p.kind is not p.VAR_KEYWORD and not p.name.startswith("_")]
+    given = {p.name for p in own}
+    missing = (
+        {} if len(own) == len(found) else {name: default for name, default in DEFAULTS.items() if name not in given}
+    )
+    shared = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Shared.__annotations__[name]
+        )
+        for name, default in missing.items()
+    ]
+    first = [p for p in own if p.kind is not p.KEYWORD_ONLY or p.name == "classes"]
+    features = [p for p in (*own, *shared) if p.name == "features"]
+    placed = {p.name for p in (*first, *features)}
+    rest = [p for p in (*own, *shared) if p.name not in placed]
+    return inspect.Signature([*first, *features, *rest])
