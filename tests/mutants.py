@@ -463,6 +463,20 @@ MUTANTS = [
         "test_metrics_modules.py -k collection",
     ),
     Mutant(
+        "ignored targets: they are of class 0",
+        "objectives/inputs.py",
+        "weights = weights.masked_fill(ignored, 0)",
+        "weights = weights.masked_fill(ignored, 1)",
+        "test_contract_call.py -k ignored",
+    ),
+    Mutant(
+        "class weights: the mean is divided by the number of samples",
+        "objectives/reduction.py",
+        "return weight * self._class_factor(batch, dtype)",
+        "return weight",
+        "test_contract_call.py -k torch",
+    ),
+    Mutant(
         "padding: its outputs reach the loss",
         "objectives/inputs.py",
         "return rows.masked_fill(padding.unsqueeze(-1), 0)",

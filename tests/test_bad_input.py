@@ -160,7 +160,7 @@ BUILDING = [
     (lambda: ConditionalSoftmax.build(context(0, 1, 2, 0), width=7), "ConditionalSoftmax has no option 'width'"),
     (lambda: Hierarchical.build(Context(classes=("a", "b"))), "without a taxonomy or training data"),
     (lambda: Hierarchical.build(Context(classes=("a", "b", "c"), taxonomy=TREE)), "classes: the taxonomy has no class"),
-    (lambda: Retrospection.build(Context(classes=("a", "b"))), "the size of the training set is not known"),
+    (lambda: Retrospection.build(Context(classes=("a", "b"))), "the size of the training set is unknown"),
     (lambda: Context(classes=("a", "b"), inputs=torch.ones(2, 2)), "give inputs and targets together"),
     (lambda: Context(classes=("a",)), "classes: expected at least 2 names, got 1"),
     (lambda: Hierarchical.build(context(0, 0, 1, 1)), "no training sample of class 'c'"),

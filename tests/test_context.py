@@ -67,7 +67,7 @@ def test_copies_for_a_net_share_what_was_made(analyses):
 
 
 def test_without_data_or_tree_there_is_no_tree():
-    with pytest.raises(InputError, match=r"a tree of the classes can't be had without a taxonomy or training data"):
+    with pytest.raises(InputError, match=r"a tree of the classes needs a taxonomy or training data"):
         Context(classes=("a", "b")).tree()
 
 

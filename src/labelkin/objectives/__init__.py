@@ -1,4 +1,4 @@
-"""One method an object: the head it needs, its loss, its decision, and the label vectors it learned."""
+"""Objectives: each is one method with its head, its loss, its predictions and its label vectors."""
 
 from labelkin.objectives.adaptive import AdaptiveLabels
 from labelkin.objectives.base import Objective
@@ -14,6 +14,7 @@ from labelkin.objectives.retrospection import Retrospection
 from labelkin.objectives.semantic_smoothing import SemanticSmoothing
 from labelkin.objectives.static import StaticLabels
 
+# All objectives by the name that plans and the command line use.
 OBJECTIVES: dict[str, type[Objective]] = {
     "one-hot": OneHot,
     "label-smoothing": LabelSmoothing,

@@ -1,4 +1,4 @@
-"""What is known of the data and its classes when an objective is built without being told more."""
+"""The data and classes that an objective takes its defaults from."""
 
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -15,21 +15,38 @@ from labelkin.structure import Taxonomy
 
 @dataclass(frozen=True)
 class Context:
-    """Classes, features, and what of taxonomy and training data is at hand.
+    """What `Objective.build` takes the defaults of an objective from.
 
-    Where an objective needs a tree and none is given, one is built from the data: average linkage of the class means of
-    the inputs. Where it needs a relation between classes, it follows from the tree, or for `similarity` from the data.
+    If an objective needs a tree and there is no taxonomy, the tree is built from the data by average linkage of the class
+    means of the inputs. A relation between classes is computed from the tree, and `similarity` from the data.
+
+    Args:
+        classes: The names of the classes.
+        features: The number of features of the backbone.
+        taxonomy: The tree above the classes.
+        inputs: (n, ...) training inputs.
+        targets: (n,) their class positions.
+        train_samples: The size of the training set, if inputs and targets are not given.
+        relation: A K x K relation or `Rows` to use instead of those from tree and data.
+        similar: A K x K similarity to use instead of a discriminant analysis of the data.
+        vectors: (K, D) vectors of the classes, for example from a text encoder.
+
+    >>> from labelkin import ConditionalSoftmax, Context, Taxonomy
+    >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car", "truck"]})
+    >>> context = Context(classes=("car", "cat", "dog", "truck"), features=8, taxonomy=tree)
+    >>> ConditionalSoftmax.build(context).classes
+    ('car', 'cat', 'dog', 'truck')
     """
 
     classes: tuple[str, ...]
     features: int | None = None
     taxonomy: Taxonomy | None = None
-    inputs: Tensor | None = None  # (n, ...) training inputs
-    targets: Tensor | None = None  # (n,)
-    train_samples: int | None = None  # where inputs are not at hand
-    relation: Any = None  # K x K or Rows, in place of what the tree and the data say
-    similar: Tensor | None = None  # K x K, in place of a discriminant analysis of the data
-    vectors: Any = None  # (K, D), such as a text encoder's
+    inputs: Tensor | None = None
+    targets: Tensor | None = None
+    train_samples: int | None = None
+    relation: Any = None
+    similar: Tensor | None = None
+    vectors: Any = None
     _data: FromData | None = field(default=None, init=False, repr=False, compare=False)
     _asked: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
@@ -42,48 +59,79 @@ class Context:
             object.__setattr__(self, "_data", FromData(self.classes, self.inputs, self.targets))
 
     def with_features(self, features: int) -> Self:
-        """The same for a net of so many features."""
+        """Return a copy for a backbone with this number of features.
+
+        >>> from labelkin import Context
+        >>> Context(classes=("a", "b", "c")).with_features(8).features
+        8
+        """
         return self._with(features=features)
 
     def afresh(self) -> Self:
-        """The same, of which nothing was asked yet; what was made of the data is shared."""
+        """Return a copy that has no record of what was asked for; results computed from the data are shared.
+
+        >>> from labelkin import Context
+        >>> Context(classes=("a", "b", "c")).afresh().classes
+        ('a', 'b', 'c')
+        """
         return self._with(_asked=set())
 
     def _with(self, **changed: Any) -> Self:
-        own = copy(self)  # `replace` would make everything of the data again
+        own = copy(self)  # `replace` would discard results computed from the data
         for name, value in changed.items():
             object.__setattr__(own, name, value)
         return own
 
     @property
     def samples(self) -> int:
-        """The size of the training set."""
+        """The size of the training set.
+
+        >>> from labelkin import Context
+        >>> Context(classes=("a", "b", "c"), train_samples=60).samples
+        60
+        """
         if self.train_samples is not None:
             return self.train_samples
         if self.targets is None:
             raise InputError(
-                "Context: the size of the training set is not known; give inputs and targets, or train_samples."
+                "Context: the size of the training set is unknown; give inputs and targets, or train_samples."
             )
         return len(self.targets)
 
     def tree(self) -> Taxonomy:
-        """The taxonomy in class order: the one given, or one learned from the data."""
+        """Return the taxonomy in class order, or a tree built from the data if there is none.
+
+        >>> from labelkin import Context, Taxonomy
+        >>> tree = Taxonomy.from_nested({"x": ["a", "b"], "y": ["c"]})
+        >>> Context(classes=("c", "b", "a"), taxonomy=tree).tree().classes
+        ('c', 'b', 'a')
+        """
         if self.taxonomy is not None:
             return self.taxonomy.reorder(self.classes)
         if self._data is None:
-            raise InputError(
-                "Context: a tree of the classes can't be had without a taxonomy or training data; give one of them."
-            )
+            raise InputError("Context: a tree of the classes needs a taxonomy or training data; give one of them.")
         return self._data.tree
 
     def kin(self) -> Any:
-        """Who is kin to whom: the relation given, or the tree's."""
+        """Return the relation between classes: the one given, or that of the tree.
+
+        >>> from labelkin import Context, Taxonomy
+        >>> tree = Taxonomy.from_nested({"x": ["a", "b"], "y": ["c"]})
+        >>> Context(classes=("a", "b", "c"), taxonomy=tree).kin().classes
+        3
+        """
         if self.relation is not None:
             return self.relation
         return relations.tree(self.tree(), beta=KIN_BETA, structured=True)
 
     def similarity(self) -> Rows | Tensor:
-        """Who looks like whom, as 004 has it: discriminant analysis of the data, or the tree's kin where there is none."""
+        """Return the similarity of classes by discriminant analysis of the data (004), or `kin()` if there are no data.
+
+        >>> from labelkin import Context, Taxonomy
+        >>> tree = Taxonomy.from_nested({"x": ["a", "b"], "y": ["c"]})
+        >>> Context(classes=("a", "b", "c"), taxonomy=tree).similarity().classes
+        3
+        """
         self._asked.add("similarity")
         if self.relation is None and self.similar is not None:
             return self.similar
@@ -92,9 +140,14 @@ class Context:
         return self.kin()  # type: ignore[no-any-return]
 
     def without_data(self) -> Self:
-        """The same with what was taken from the data in its place: what a saved model is built anew from.
+        """Return a copy that holds results in place of the data, from which a saved model can be built again.
 
-        A discriminant analysis that nobody asked for is not made for it: it takes longer than a small run.
+        The discriminant analysis is included only if it was asked for, because it takes longer than a small run.
+
+        >>> from labelkin import Context, Taxonomy
+        >>> tree = Taxonomy.from_nested({"x": ["a", "b"], "y": ["c"]})
+        >>> Context(classes=("a", "b", "c"), taxonomy=tree, train_samples=60).without_data().samples
+        60
         """
         similar = self.similar
         if similar is None and self._data is not None and "similarity" in self._asked:
@@ -104,17 +157,29 @@ class Context:
         )
 
     def embedding(self) -> Tensor:
-        """(K, K) logits whose softmax is the kin's targets: what an embedding learned in an earlier run stands in for."""
+        """Return (K, K) logits whose softmax is the smoothed targets of `kin()`: a default for an embedding learned earlier.
+
+        >>> from labelkin import Context, Taxonomy
+        >>> tree = Taxonomy.from_nested({"x": ["a", "b"], "y": ["c"]})
+        >>> Context(classes=("a", "b", "c"), taxonomy=tree).embedding().shape
+        torch.Size([3, 3])
+        """
         rows = relations.as_rows(self.kin(), len(self.classes))
         return relations.smooth(rows, EMBEDDING_SIGMA).dense().clamp_min(1e-6).log()
 
     def class_vectors(self) -> Any:
-        """(K, D) a vector a class: those given, or ones whose inner products are the tree's similarities."""
+        """Return (K, D) vectors of the classes: those given, or vectors whose inner products are the tree's similarities.
+
+        >>> from labelkin import Context, Taxonomy
+        >>> tree = Taxonomy.from_nested({"x": ["a", "b"], "y": ["c"]})
+        >>> Context(classes=("a", "b", "c"), taxonomy=tree).class_vectors().shape[0]
+        3
+        """
         if self.vectors is not None:
             return self.vectors
         distance = self.tree().distance("height")
         return relations.similarity_to_vectors(1 - distance / distance.max())
 
 
-KIN_BETA = 10.0  # of the default relation: siblings get most of what is moved, cousins little (ours)
+KIN_BETA = 10.0  # of the default relation: most of the weight goes to siblings (ours)
 EMBEDDING_SIGMA = 0.3  # (ours)

@@ -1,4 +1,4 @@
-"""What training data say of their classes where nobody says more: a tree, and who looks like whom."""
+"""A tree and a similarity of the classes, computed from training data."""
 
 from functools import cached_property
 from typing import Any
@@ -11,12 +11,22 @@ from labelkin import relations
 from labelkin._checks import InputError
 from labelkin.structure import Taxonomy
 
-LDA_SAMPLES = 5_000  # discriminant axes settle long before a data set ends
-LDA_FEATURES = 512  # of vectors: with as many features as samples the axes fit anything, and take minutes
+LDA_SAMPLES = 5_000  # more samples hardly change the discriminant axes
+LDA_FEATURES = 512  # with as many features as samples the analysis overfits and takes minutes
 
 
 class FromData:
-    """Each is made when it is asked for first, and once."""
+    """Properties of the classes, each computed once, on first access.
+
+    Args:
+        classes: The names of the classes.
+        inputs: (n, ...) training inputs.
+        targets: (n,) their class positions.
+
+    >>> inputs = torch.tensor([[0.0], [0.1], [9.0]])
+    >>> FromData(("a", "b", "c"), inputs, torch.tensor([0, 1, 2])).tree.classes
+    ('a', 'b', 'c')
+    """
 
     def __init__(self, classes: tuple[str, ...], inputs: Tensor, targets: Tensor) -> None:
         if not isinstance(inputs, Tensor):
@@ -26,14 +36,14 @@ class FromData:
 
     @cached_property
     def tree(self) -> Taxonomy:
-        """Average linkage of the class means of the inputs."""
-        from scipy.cluster.hierarchy import linkage  # most of what importing labelkin would cost
+        """The tree by average linkage of the class means of the inputs."""
+        from scipy.cluster.hierarchy import linkage  # slow to import
 
         return Taxonomy.from_linkage(linkage(self._class_means(), method="average"), self.classes)
 
     @cached_property
     def similarity(self) -> Tensor:
-        """(K, K) by discriminant analysis, of some samples where there are many: seconds where inputs are images."""
+        """The (K, K) similarity by discriminant analysis of at most about `LDA_SAMPLES` samples."""
         step = max(1, len(self.inputs) // LDA_SAMPLES)
         return relations.lda(_narrowed(self.inputs[::step]), self.targets[::step], classes=self.classes)
 
@@ -46,13 +56,13 @@ class FromData:
         if int(counts.min()) == 0:
             absent = [name for name, count in zip(self.classes, counts.tolist(), strict=True) if not count]
             raise InputError(
-                f"Context: no training sample of class {absent[0]!r}; a tree of the classes needs one of every class."
+                f"Context: there is no training sample of class {absent[0]!r}; a tree from data needs a sample of every class."
             )
         return (sums / counts.unsqueeze(-1)).numpy()
 
 
 def _narrowed(inputs: Tensor) -> Tensor:
-    """Wide vectors, such as a text's, by a fixed random projection, which keeps angles; pixels stay as they are."""
+    """Reduce wide vectors by a fixed random projection, which keeps angles; other inputs are returned unchanged."""
     if inputs.ndim != 2 or inputs.shape[1] <= LDA_FEATURES:
         return inputs
     axes = torch.randn(inputs.shape[1], LDA_FEATURES, generator=torch.Generator().manual_seed(0))

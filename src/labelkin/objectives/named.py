@@ -1,4 +1,4 @@
-"""Relations by name, so that a run that is kept as text can ask for one."""
+"""Relations between classes by name, for configurations stored as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from labelkin._checks import InputError, near
 if TYPE_CHECKING:
     from labelkin.objectives.context import Context
 
-# What the data or the tree say; each with the working defaults of its function.
+# Each entry computes a relation from the context with the defaults of its function.
 RELATIONS: dict[str, Callable[[Context], Any]] = {
     "tree": lambda context: context.kin(),
     "groups": lambda context: relations.groups(context.tree().parents[context.tree().leaves].tolist(), structured=True),
@@ -21,7 +21,17 @@ RELATIONS: dict[str, Callable[[Context], Any]] = {
 
 
 def resolved(options: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """The options with a relation in place of its name: "tree"; "groups" of siblings; "ordinal", by class order; "lda"."""
+    """Return the options with the name of a relation replaced by the relation itself.
+
+    Args:
+        options: Constructor arguments of an objective. `relation` may be "tree" (similarity in the taxonomy), "groups"
+            (siblings in the taxonomy), "ordinal" (neighbors in class order) or "lda" (discriminant analysis of the data).
+        context: The classes, taxonomy and data that the relation is computed from.
+
+    >>> from labelkin import Context
+    >>> resolved({"relation": "ordinal"}, Context(classes=("a", "b", "c")))["relation"].shape
+    torch.Size([3, 3])
+    """
     name = options.get("relation")
     if not isinstance(name, str):
         return dict(options)
