@@ -158,7 +158,7 @@ BUILDING = [
     (lambda: OneHot.build(context(0, 1, 2, 0), sigma=0.1), "OneHot has no option 'sigma'"),
     (lambda: OneHot.build(context(0, 1, 2, 0), width=7), "OneHot has no option 'width'"),
     (lambda: ConditionalSoftmax.build(context(0, 1, 2, 0), width=7), "ConditionalSoftmax has no option 'width'"),
-    (lambda: Hierarchical.build(Context(classes=("a", "b"))), "without a taxonomy or training data"),
+    (lambda: Hierarchical.build(Context(classes=("a", "b"))), "needs a taxonomy or training data"),
     (lambda: Hierarchical.build(Context(classes=("a", "b", "c"), taxonomy=TREE)), "classes: the taxonomy has no class"),
     (lambda: Retrospection.build(Context(classes=("a", "b"))), "the size of the training set is unknown"),
     (lambda: Context(classes=("a", "b"), inputs=torch.ones(2, 2)), "give inputs and targets together"),
