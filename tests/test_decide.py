@@ -3,19 +3,22 @@
 import math
 import tracemalloc
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 from labelkin import InputError, Taxonomy, decide
 from memory import LargestTensor
 from real import digits
-from trees import KINDS, random_taxonomy
+from trees import KINDS, random_taxonomy, taxonomies
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
 every_distance = pytest.mark.parametrize("distance", ["height", "edges", "semantic"])
@@ -120,7 +123,102 @@ def test_memory_of_a_tree_is_samples_by_nodes(distance: Any):
     assert peak < 8 * classes**2 / 2
 
 
-# An ancestor when unsure.
+# Ties of expected costs: the more probable class, then the lower position.
+
+
+def compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
+    if parts == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        yield from ((first, *rest) for rest in compositions(total - first, parts - 1))
+
+
+def by_the_rule(shares: Sequence[Fraction], distances: Any) -> list[int]:
+    """All classes, ranked in exact arithmetic."""
+    size = len(shares)
+    cost = [sum(shares[i] * Fraction(distances[i][j]) for i in range(size)) for j in range(size)]
+    return sorted(range(size), key=lambda j: (cost[j], -shares[j], j))
+
+
+def is_tied(shares: Sequence[Fraction], distances: Any) -> bool:
+    size = len(shares)
+    cost = [sum(shares[i] * Fraction(distances[i][j]) for i in range(size)) for j in range(size)]
+    return cost.count(min(cost)) > 1
+
+
+@every_distance
+@pytest.mark.parametrize("total", [6, 7, 10])
+@pytest.mark.parametrize(
+    "nested", [{"a": ["0", "3"], "b": ["1", "2", "4"]}, ["0", {"x": ["1", {"y": ["2", "3"]}]}, "4"]]
+)
+def test_exact_ties_follow_the_rule_by_both_routes(nested: Any, total: int, distance: Any):
+    tree = Taxonomy.from_nested(nested).reorder(tuple("01234"))
+    matrix = tree.distance(distance)
+    shares = [[Fraction(part, total) for part in parts] for parts in compositions(total, 5)]
+    expected = [by_the_rule(row, matrix) for row in shares]
+    assert sum(is_tied(row, matrix) for row in shares) > 10
+    probs = torch.tensor([[float(part) for part in row] for row in shares], dtype=torch.float64)
+    for costs in (tree, matrix):
+        assert decide.least_cost(probs, costs, kind=distance).tolist() == [order[0] for order in expected]
+        assert decide.least_cost_top_k(probs, costs, 3, kind=distance).tolist() == [order[:3] for order in expected]
+        assert decide.least_cost_top_k(probs, costs, 5, kind=distance).tolist() == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(taxonomies(), st.data())
+def test_both_routes_follow_the_rule_on_any_tree(tree: Taxonomy, data: st.DataObject):
+    """Small whole numbers make ties common; they are not divided by their sum in exact arithmetic alone."""
+    size = len(tree.leaves)
+    counts = data.draw(st.lists(st.integers(0, 3), min_size=size, max_size=size).filter(any))
+    kind = data.draw(st.sampled_from(["height", "edges", "semantic"]))
+    matrix = tree.distance(kind)
+    shares = [Fraction(count, sum(counts)) for count in counts]
+    probs = torch.tensor([[float(share) for share in shares]], dtype=torch.float64)
+    expected = by_the_rule(shares, matrix)
+    for costs in (tree, matrix):
+        assert decide.least_cost_top_k(probs, costs, size, kind=kind).tolist() == [expected]
+        assert decide.least_cost(probs, costs, kind=kind).tolist() == expected[:1]
+
+
+def test_equal_classes_are_ranked_by_position():
+    same = torch.full((1, 6), 1 / 6)
+    assert decide.argmax(same).tolist() == [0]
+    assert decide.least_cost_top_k(same, 1 - torch.eye(6), 6).tolist() == [[0, 1, 2, 3, 4, 5]]
+
+
+@every_distance
+def test_two_rules_side_by_side_by_a_loop(distance: Any):
+    tree, probs = tree_of("unbalanced"), draw(60, 12)
+    target = torch.multinomial(probs, 1, generator=torch.Generator().manual_seed(4)).squeeze(-1)
+    found = decide.compare_rules(probs, target, tree, k=3, kind=distance)
+    orders = (probs.argsort(dim=-1, descending=True), decide.least_cost_top_k(probs, tree, 3, kind=distance))
+    for decided, order in zip((found.before, found.after), orders, strict=True):
+        far = [
+            [float(tree.distance(distance, y, c)) for c in row[:3]]
+            for y, row in zip(target.tolist(), order.tolist(), strict=True)
+        ]
+        wrong = [row[0] for row, right in zip(far, (order[:, 0] == target).tolist(), strict=True) if not right]
+        assert decided.classes.tolist() == order[:, :3].tolist()
+        assert torch.equal(decided.answer, order[:, 0])
+        assert decided.accuracy == pytest.approx(1 - len(wrong) / 60)
+        assert decided.severity == pytest.approx(sum(wrong) / len(wrong))
+        assert decided.average_distance == pytest.approx(sum(map(sum, far)) / 180)
+        assert decided.costs is None
+
+
+def test_rules_by_costs_need_no_tree():
+    probs, costs = draw(30, 5), torch.rand(5, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    found = decide.compare_rules(probs, torch.zeros(30, dtype=torch.long), costs=costs)
+    assert found.after.costs is not None
+    assert torch.equal(found.after.costs, costs[0, decide.least_cost(probs, costs)])
+    assert math.isnan(found.after.severity)
+    assert math.isnan(found.after.average_distance)
+    with pytest.raises(InputError, match="got neither"):
+        decide.compare_rules(probs, torch.zeros(30, dtype=torch.long))
+
+
+# A less specific answer when unsure.
 
 
 @every_kind
@@ -143,9 +241,44 @@ def test_fallback_by_hand(pets: Taxonomy, threshold: float, node: str):
     assert decide.fallback(nodes, pets, threshold).tolist() == [pets.node(node)]
 
 
-def test_only_ancestors_of_the_likeliest_class_are_named(pets: Taxonomy):
+def test_the_more_probable_branch_is_answered_even_if_the_likeliest_class_is_elsewhere(pets: Taxonomy):
     nodes = decide.node_probs(torch.tensor([[0.3, 0.28, 0.42]]), pets)
-    assert decide.fallback(nodes, pets, 0.5).tolist() == [0]  # not animal, though 0.58 reaches 0.5
+    assert decide.fallback(nodes, pets, 0.5).tolist() == [pets.node("animal")]  # 0.58, though car is likeliest
+    assert decide.fallback(nodes, pets, 0.6).tolist() == [0]
+    assert decide.fallback(nodes, pets, 0.0).tolist() == [pets.node("cat")]
+
+
+def test_ties_of_children_go_to_the_lowest_class():
+    """In class order, which is not the order of the nodes."""
+    tree = Taxonomy.from_nested({"a": ["0", "3"], "b": ["1", "2"]}).reorder(("1", "0", "2", "3"))
+    nodes = decide.node_probs(torch.full((1, 4), 0.25), tree)
+    assert decide.fallback(nodes, tree, 0.5).tolist() == [tree.node("b")]
+    assert decide.fallback(nodes, tree, 0.0).tolist() == [tree.node("1")]
+    flat = Taxonomy.from_nested(["0", "1", "2"]).reorder(("2", "0", "1"))
+    same = decide.node_probs(torch.full((1, 3), 1 / 3), flat)
+    assert decide.fallback(same, flat, 0.0).tolist() == [flat.node("2")]
+
+
+@settings(max_examples=150, deadline=None)
+@given(taxonomies(), st.data())
+def test_answers_are_nested_and_above_a_half_the_deepest(tree: Taxonomy, data: st.DataObject):
+    size = len(tree.leaves)
+    counts = data.draw(st.lists(st.integers(0, 9), min_size=size, max_size=size).filter(any))
+    probs = torch.tensor([counts], dtype=torch.float64) / sum(counts)
+    nodes = decide.node_probs(probs, tree)
+    row = nodes[0].tolist()
+    thresholds = sorted({0.0, 0.3, 0.5, 0.51, 0.7, 1.0, *(min(p, 1.0) for p in row)})
+    before = None
+    for threshold in thresholds:
+        answer = int(decide.fallback(nodes, tree, threshold))
+        assert answer == 0 or row[answer] >= threshold
+        assert before is None or answer in tree.ancestors(before)
+        passing = [node for node, prob in enumerate(row) if prob >= threshold]
+        deepest = max((int(tree.depth[node]) for node in passing), default=0)
+        if threshold > 0.5:
+            assert int(tree.depth[answer]) == deepest
+        before = answer
+    assert bool(tree.is_leaf[int(decide.fallback(nodes, tree, 0.0))])
 
 
 def test_float32_probabilities_reach_their_own_decimal(pets: Taxonomy):
@@ -153,12 +286,19 @@ def test_float32_probabilities_reach_their_own_decimal(pets: Taxonomy):
     assert decide.fallback(nodes, pets, 0.7).tolist() == [3]
 
 
+def walk_down(row: list[float], tree: Taxonomy) -> int:
+    node = 0
+    while len(tree.children[node]):
+        node = max((int(child) for child in tree.children[node]), key=row.__getitem__)
+    return node
+
+
 @every_kind
 def test_fallback_climbs_as_the_threshold_rises(kind: str):
     tree, probs = tree_of(kind), draw(200, 12)
     nodes = decide.node_probs(probs, tree)
     before = decide.fallback(nodes, tree, 0.0)
-    assert torch.equal(before, torch.from_numpy(tree.leaves.copy())[probs.argmax(-1)])
+    assert before.tolist() == [walk_down(row, tree) for row in nodes.tolist()]
     climbed = 0
     for threshold in np.linspace(0.02, 1, 50):
         now = decide.fallback(nodes, tree, float(threshold))
@@ -191,12 +331,14 @@ def test_operating_curve_is_the_literal_loop(kind: str):
         assert float(curve.leaf_share[i]) == pytest.approx(sum(bool(tree.is_leaf[a]) for a in answers) / 50)
 
 
-def test_operating_curve_runs_from_argmax_to_the_root():
+def test_operating_curve_runs_from_classes_to_the_root():
     tree, probs = tree_of("unbalanced"), draw(300, 12)
     target = torch.multinomial(probs, 1, generator=torch.Generator().manual_seed(4)).squeeze(-1)
     curve = decide.operating_curve(decide.node_probs(probs, tree), target, tree)
     assert curve.threshold.tolist() == [i / 100 for i in range(101)]
-    accuracy = float((probs.argmax(-1) == target).double().mean())
+    nodes = decide.node_probs(probs, tree)
+    ends = [walk_down(row, tree) for row in nodes.tolist()]
+    accuracy = sum(a == int(tree.leaves[y]) for a, y in zip(ends, target.tolist(), strict=True)) / len(ends)
     assert [float(part[0]) for part in curve] == pytest.approx([0, 1, accuracy, 1])
     assert [float(part[-1]) for part in curve] == pytest.approx([1, 0, 1, 0])
     assert bool((curve.specificity.diff() <= 1e-12).all())
@@ -250,11 +392,15 @@ def nodes_of(pets: Taxonomy) -> Tensor:
 REFUSED: dict[str, tuple[Callable[[Taxonomy], object], str]] = {
     "logits": (
         lambda _: decide.argmax(torch.tensor([[2.0, -1.0]])),
-        r"probs: expected probabilities, got -1; of logits",
+        r"probs: expected probabilities from 0 to 1, got values from -1 to 2, which look like logits",
     ),
     "logits above 0": (
         lambda _: decide.argmax(torch.tensor([[0.5, 0.5], [2.0, 1.0]])),
-        r"1 of 2 don't \(row 1 sums to 3",
+        r"got values from 0.5 to 2, which look like logits",
+    ),
+    "sums": (
+        lambda _: decide.argmax(torch.tensor([[0.5, 0.5], [0.5, 0.3]])),
+        r"1 of 2 that do not \(row 1 sums to 0.8",
     ),
     "NaN": (lambda _: decide.argmax(torch.tensor([[0.5, math.nan]])), "got 1 NaN or infinite"),
     "one row": (lambda _: decide.argmax(torch.tensor([0.5, 0.5])), r"expected shape \(n, K\)"),
@@ -285,10 +431,13 @@ REFUSED: dict[str, tuple[Callable[[Taxonomy], object], str]] = {
     ),
     "target": (
         lambda pets: decide.operating_curve(nodes_of(pets), torch.tensor([3]), pets),
-        "classes from 0 to 2, got 3",
+        "class positions from 0 to 2, got 3",
     ),
     "negative target": (lambda _: decide.Temperature().fit(draw(1, 3), torch.tensor([-1])), "from 0 to 2, got -1"),
-    "targets' shape": (lambda _: decide.Temperature().fit(draw(2, 3), torch.tensor([0])), "target: expected 2 class"),
+    "targets' shape": (
+        lambda _: decide.Temperature().fit(draw(2, 3), torch.tensor([0])),
+        r"of shape \(2,\)",
+    ),
     "no samples": (lambda _: decide.Temperature().fit(torch.zeros(0, 3), torch.zeros(0)), "logits: .* empty batch"),
     "not fitted": (lambda _: decide.Temperature().apply(draw(2, 3)), r"call fit\(logits, target\)"),
     "frozen": (lambda _: decide.Temperature(0.0), r"value: expected a number in \(0, inf\]"),

@@ -19,6 +19,7 @@ LINES = [  # from the top; what stands on one line does not import its neighbour
     {"relations"},
     {"functional"},
     {"structure"},
+    {"_arrays"},
     {"_checks", "_files", "_extras", "_version"},
 ]
 LEVEL = {room: level for level, line in enumerate(LINES) for room in line}
@@ -71,6 +72,7 @@ def test_imports_go_down(path: Path):
         ("objectives", "import labelkin", [""]),
         ("structure", "def f():\n    from labelkin.functional import naa", ["functional"]),
         ("_checks", "from labelkin._files import write_text", ["_files"]),
+        ("_checks", "from labelkin._arrays import check_probs", ["_arrays"]),
         ("objectives", "from labelkin.functional import cross_entropy\nfrom labelkin import relations", []),
         ("cli", "from labelkin import experiments, _checks", []),
     ],

@@ -26,8 +26,10 @@ def test_accuracy_and_top_k_are_scikit_learns(predictions):
     assert metrics.top_k_accuracy(scores, target, k=12).mean == 1
 
 
-def test_a_tie_counts_against_the_sample():
-    assert metrics.top_k_accuracy(torch.zeros(1, 4), torch.tensor([2]), k=3).mean == 0
+def test_the_lowest_position_wins_a_tie():
+    same, target = torch.zeros(4, 4), torch.arange(4)
+    assert metrics.top_k_accuracy(same, target, k=1).values.tolist() == [True, False, False, False]
+    assert metrics.top_k_accuracy(same, target, k=3).values.tolist() == [True, True, True, False]
 
 
 @pytest.mark.parametrize("kind", ["balanced", "scattered"])

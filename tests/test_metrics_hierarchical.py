@@ -130,9 +130,9 @@ def test_without_samples_they_are_undefined(metric):
     ("scores", "target", "options", "sentence"),
     [
         (torch.zeros(2, 3), [0, 1], {}, "one column for each of 4 classes, got 3"),
-        (torch.zeros(2, 4), [0, 4], {}, "target: expected classes from 0 to 3, got 4"),
-        (torch.zeros(2, 4), [0, -1], {}, "target: expected classes from 0 to 3, got -1"),
-        (torch.zeros(2, 4), [0.0, 1.0], {}, "target: expected classes as whole numbers, got torch.float32"),
+        (torch.zeros(2, 4), [0, 4], {}, "target: expected class positions from 0 to 3, got 4"),
+        (torch.zeros(2, 4), [0, -1], {}, "target: expected class positions from 0 to 3, got -1"),
+        (torch.zeros(2, 4), [0.0, 1.0], {}, "target: expected class positions as integers, got torch.float32"),
         (torch.zeros(2, 4), [0], {}, r"target: expected shape \(2,\), like the rows of scores"),
         (torch.zeros(4), [0], {}, r"scores: expected a tensor of shape \(n, K\).*got shape \(4,\)"),
         (torch.zeros(2, 4), [0, 1], {"k": 5}, "k: expected at most the number of classes, 4, got 5"),
@@ -147,7 +147,77 @@ def test_bad_scores_are_refused(scores, target, options, sentence: str):
 
 
 def test_predictions_that_are_no_classes_are_refused():
-    with pytest.raises(InputError, match="predicted: expected classes from 0 to 3, got 9"):
+    with pytest.raises(InputError, match="predicted: expected class positions from 0 to 3, got 9"):
         metrics.hierarchical_f1(torch.tensor([9]), torch.tensor([0]), PET)
-    with pytest.raises(InputError, match="predicted: expected classes as whole numbers"):
+    with pytest.raises(InputError, match="predicted: expected class positions as integers"):
         metrics.mistake_severity(torch.tensor([0.5]), torch.tensor([0]), PET)
+
+
+# Answers at inner nodes.
+
+
+def ancestor_sets(tree, nodes: list[int]) -> list[set[int]]:
+    return [set(tree.ancestors(node).tolist()) - {0} for node in nodes]
+
+
+@pytest.mark.parametrize("target_as", ["classes", "nodes"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_inner_nodes_are_scored_by_their_ancestor_sets(kind: str, target_as):
+    """By sets: the node with its ancestors, without the root."""
+    tree = random_taxonomy(np.random.default_rng(2), 12, kind)
+    draw = torch.Generator().manual_seed(0)
+    predicted = torch.randint(len(tree), (80,), generator=draw)
+    target = torch.randint(12 if target_as == "classes" else len(tree), (80,), generator=draw)
+    true = tree.leaves[target.numpy()].tolist() if target_as == "classes" else target.tolist()
+    ours, theirs = ancestor_sets(tree, predicted.tolist()), ancestor_sets(tree, true)
+    shared = [len(a & b) for a, b in zip(ours, theirs, strict=True)]
+    sizes = {"p": [len(a) for a in ours], "r": [len(b) for b in theirs]}
+    form = {"predicted_as": "nodes", "target_as": target_as}
+    precision = metrics.hierarchical_precision(predicted, target, tree, **form)
+    recall = metrics.hierarchical_recall(predicted, target, tree, **form)
+    f1 = metrics.hierarchical_f1(predicted, target, tree, **form)
+    assert precision.mean == pytest.approx(sum(shared) / sum(sizes["p"]))
+    assert recall.mean == pytest.approx(sum(shared) / sum(sizes["r"]))
+    assert f1.mean == pytest.approx(2 * sum(shared) / (sum(sizes["p"]) + sum(sizes["r"])))
+    expected = [part / whole if whole else math.nan for part, whole in zip(shared, sizes["p"], strict=True)]
+    assert precision.values.tolist() == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_leaves_as_nodes_are_scored_like_their_classes(kind: str):
+    tree = random_taxonomy(np.random.default_rng(2), 12, kind)
+    draw = torch.Generator().manual_seed(0)
+    predicted, target = torch.randint(12, (2, 50), generator=draw)
+    nodes = torch.from_numpy(tree.leaves[predicted.numpy()])
+    for metric in (metrics.hierarchical_precision, metrics.hierarchical_recall, metrics.hierarchical_f1):
+        by_node = metric(nodes, target, tree, predicted_as="nodes")
+        assert torch.equal(by_node.values, metric(predicted, target, tree).values)
+
+
+def test_a_less_specific_right_answer_keeps_precision_and_loses_recall():
+    target = torch.tensor([0])
+    above = torch.tensor([int(PET.parents[PET.leaves[0]])])
+    assert metrics.hierarchical_precision(above, target, PET, predicted_as="nodes").mean == 1
+    assert metrics.hierarchical_recall(above, target, PET, predicted_as="nodes").mean < 1
+
+
+def test_the_root_alone_has_no_precision():
+    root, target = torch.zeros(3, dtype=torch.long), torch.tensor([0, 1, 2])
+    with pytest.warns(metrics.UndefinedMetric, match="every answer that it divides by is the root"):
+        assert math.isnan(metrics.hierarchical_precision(root, target, PET, predicted_as="nodes").mean)
+    assert metrics.hierarchical_recall(root, target, PET, predicted_as="nodes").mean == 0
+    assert metrics.hierarchical_f1(root, target, PET, predicted_as="nodes").mean == 0
+
+
+@pytest.mark.parametrize(
+    ("predicted", "options", "sentence"),
+    [
+        ([99], {"predicted_as": "nodes"}, r"predicted: expected node positions from 0 to \d+, got 99"),
+        ([4], {}, "predicted: expected class positions from 0 to 3, got 4"),
+        ([0], {"predicted_as": "node"}, "Did you mean 'nodes'"),
+        ([0], {"target_as": "leaf"}, "target_as: expected one of 'classes', 'nodes'"),
+    ],
+)
+def test_positions_of_the_wrong_kind_are_refused(predicted, options, sentence: str):
+    with pytest.raises(InputError, match=sentence):
+        metrics.hierarchical_f1(torch.tensor(predicted), torch.tensor([0]), PET, **options)

@@ -16,10 +16,12 @@ import torch.distributed as dist
 from torch import Tensor
 from torchmetrics import MetricCollection
 
-from labelkin import metrics
+from labelkin import InputError, metrics
 from labelkin._extras import MissingExtra
 from labelkin.metrics import modules
-from trees import random_taxonomy
+from labelkin.metrics.trees import class_distances, tree_tensors
+from labelkin.structure import DISTANCES as DISTANCES_KNOWN
+from trees import KINDS, random_taxonomy
 
 CLASSES = 9
 TREE = random_taxonomy(np.random.default_rng(4), CLASSES, "unbalanced")
@@ -31,9 +33,9 @@ def drawn() -> tuple[Tensor, Tensor]:
     return (2 * torch.randn(61, CLASSES, generator=draw)).softmax(-1), torch.randint(CLASSES, (61,), generator=draw)
 
 
-def weighted(predicted: Tensor, target: Tensor, *, normalise: bool) -> float:
+def weighted(predicted: Tensor, target: Tensor, *, normalize: bool) -> float:
     confusion = metrics.confusion_matrix(predicted, target, CLASSES)
-    return metrics.weighted_accuracy(confusion, DISTANCES, normalise=normalise).overall
+    return metrics.weighted_accuracy(confusion, DISTANCES, normalize=normalize).mean
 
 
 CASES = {  # the class, what it takes, and the function of all samples
@@ -67,12 +69,12 @@ CASES = {  # the class, what it takes, and the function of all samples
     "weighted": (
         lambda: modules.WeightedAccuracy(distances=DISTANCES),
         "predicted",
-        lambda p, y: weighted(p, y, normalise=False),
+        lambda p, y: weighted(p, y, normalize=False),
     ),
-    "weighted, normalised": (
-        lambda: modules.WeightedAccuracy(distances=DISTANCES, normalise=True),
+    "weighted, normalized": (
+        lambda: modules.WeightedAccuracy(distances=DISTANCES, normalize=True),
         "predicted",
-        lambda p, y: weighted(p, y, normalise=True),
+        lambda p, y: weighted(p, y, normalize=True),
     ),
     "calibration": (
         lambda: modules.CalibrationError(bins=7),
@@ -144,6 +146,47 @@ def test_two_processes_give_what_one_gives(tmp_path: Path):
     for rank in range(2):
         found = torch.load(tmp_path / f"found.{rank}")
         assert found == pytest.approx({name: CASES[name][2](*fed(name)) for name in CASES}, abs=1e-9)
+
+
+@every_case
+def test_an_update_waits_for_no_device(name: str):
+    """Tensors without contents: whatever reads a number, or makes a shape of one, fails on them."""
+    metric = CASES[name][0]().to("meta")
+    metric.update(*(part.to("meta") for part in fed(name)))
+    assert all(getattr(metric, state).device.type == "meta" for state in metric._defaults)
+
+
+@pytest.mark.parametrize("kind", DISTANCES_KNOWN)
+@pytest.mark.parametrize("tree_kind", KINDS)
+def test_distances_on_tensors_are_the_taxonomys(tree_kind: str, kind):
+    tree = random_taxonomy(np.random.default_rng(7), CLASSES, tree_kind)
+    everyone = torch.arange(CLASSES)
+    found = class_distances(tree_tensors(tree), kind, everyone.unsqueeze(1), everyone)
+    assert np.array_equal(found.numpy(), tree.distance(kind))
+
+
+def test_the_classes_are_at_the_package():
+    for name in modules.__all__:
+        assert getattr(metrics, name) is getattr(modules, name)
+        assert name in dir(metrics)
+    with pytest.raises(AttributeError, match="no attribute 'Accurac'"):
+        _ = metrics.Accurac
+
+
+def test_hierarchical_classes_take_nodes():
+    draw = torch.Generator().manual_seed(0)
+    nodes, target = torch.randint(len(TREE), (30,), generator=draw), torch.randint(CLASSES, (30,), generator=draw)
+    metric = modules.HierarchicalF1(taxonomy=TREE, predicted_as="nodes")
+    metric.update(nodes, target)
+    expected = metrics.hierarchical_f1(nodes, target, TREE, predicted_as="nodes").mean
+    assert float(metric.compute()) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "severity", "f1", "weighted", "brier"])
+def test_values_are_checked_on_the_cpu(name: str):
+    given, target = fed(name)
+    with pytest.raises(InputError, match="target: expected class positions from 0"):
+        CASES[name][0]().update(given, target - CLASSES)
 
 
 def test_without_torchmetrics_one_sentence_says_how_to_install_it(monkeypatch):

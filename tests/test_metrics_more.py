@@ -1,6 +1,8 @@
 """Weighted, cost, calibration, superclass, curve and structure metrics against scikit-learn, scipy and literal loops."""
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -37,10 +39,10 @@ TREE = random_taxonomy(np.random.default_rng(2), CLASSES, "unbalanced")
 SEMANTIC = TREE.distance("semantic")
 
 
-@pytest.mark.parametrize("normalise", [False, True])
+@pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("left_out", [None, "true", "predicted", "both"])
 @pytest.mark.filterwarnings("ignore::labelkin.metrics.UndefinedMetric")
-def test_with_distances_of_0_and_1_they_are_scikit_learns(left_out: str | None, normalise: bool):
+def test_with_distances_of_0_and_1_they_are_scikit_learns(left_out: str | None, normalize: bool):
     predicted, target = classes_drawn(0)
     if left_out in ("true", "both"):
         target = torch.where(target == 3, 4, target)
@@ -49,41 +51,41 @@ def test_with_distances_of_0_and_1_they_are_scikit_learns(left_out: str | None, 
     report = classification_report(target, predicted, labels=range(CLASSES), output_dict=True, zero_division=np.nan)
     confusion = metrics.confusion_matrix(predicted, target, CLASSES)
     for name, metric in WEIGHTED.items():
-        found = metric(confusion, ALL_ONE, normalise=normalise)
+        found = metric(confusion, ALL_ONE, normalize=normalize)
         expected = [report[str(label)][name] for label in range(CLASSES)]
-        assert found.per_class.tolist() == pytest.approx(expected, nan_ok=True)
-        assert found.overall == pytest.approx(np.nanmean(expected))
-    overall = metrics.weighted_accuracy(confusion, ALL_ONE, normalise=normalise)
-    assert overall.overall == pytest.approx(float((predicted == target).double().mean()))
-    assert overall.per_class.tolist() == pytest.approx(
-        metrics.weighted_recall(confusion, ALL_ONE).per_class.tolist(), nan_ok=True
+        assert found.values.tolist() == pytest.approx(expected, nan_ok=True)
+        assert found.mean == pytest.approx(np.nanmean(expected))
+    overall = metrics.weighted_accuracy(confusion, ALL_ONE, normalize=normalize)
+    assert overall.mean == pytest.approx(float((predicted == target).double().mean()))
+    assert overall.values.tolist() == pytest.approx(
+        metrics.weighted_recall(confusion, ALL_ONE).values.tolist(), nan_ok=True
     )
 
 
-@pytest.mark.parametrize("normalise", [False, True])
-def test_weighted_metrics_by_a_loop(normalise: bool):
+@pytest.mark.parametrize("normalize", [False, True])
+def test_weighted_metrics_by_a_loop(normalize: bool):
     """Distances that are not symmetric, so that a swap of rows and columns shows."""
     predicted, target = classes_drawn(1)
     distances = SEMANTIC + np.triu(np.full((CLASSES, CLASSES), 0.25), 1)
     pairs = [distances[i][j] for i in range(CLASSES) for j in range(CLASSES) if i != j]
-    scale = sum(pairs) / len(pairs) if normalise else 1.0
+    scale = sum(pairs) / len(pairs) if normalize else 1.0
     hits, negatives, positives = [0.0] * CLASSES, [0.0] * CLASSES, [0.0] * CLASSES
     for guess, true in zip(predicted.tolist(), target.tolist(), strict=True):
         hits[true] += guess == true
         negatives[true] += distances[true][guess] / scale
         positives[guess] += distances[true][guess] / scale
     confusion = metrics.confusion_matrix(predicted, target, CLASSES)
-    counts = metrics.weighted_counts(confusion, distances, normalise=normalise)
+    counts = metrics.weighted_counts(confusion, distances, normalize=normalize)
     for found, expected in zip(counts, (hits, negatives, positives), strict=True):
         assert found.tolist() == pytest.approx(expected)
     precision = [h / (h + p) for h, p in zip(hits, positives, strict=True)]
     recall = [h / (h + n) for h, n in zip(hits, negatives, strict=True)]
     f1 = [2 * p * r / (p + r) for p, r in zip(precision, recall, strict=True)]
     for metric, expected in zip(WEIGHTED.values(), (precision, recall, f1), strict=True):
-        found = metric(confusion, distances, normalise=normalise)
-        assert found.per_class.tolist() == pytest.approx(expected)
-        assert found.overall == pytest.approx(sum(expected) / CLASSES)
-    overall = metrics.weighted_accuracy(confusion, distances, normalise=normalise).overall
+        found = metric(confusion, distances, normalize=normalize)
+        assert found.values.tolist() == pytest.approx(expected)
+        assert found.mean == pytest.approx(sum(expected) / CLASSES)
+    overall = metrics.weighted_accuracy(confusion, distances, normalize=normalize).mean
     assert overall == pytest.approx(sum(hits) / (sum(hits) + sum(negatives)))
 
 
@@ -96,8 +98,8 @@ def test_a_class_without_samples_or_predictions_is_named():
     confusion = np.diag([3.0, 0.0, 2.0])
     with pytest.warns(metrics.UndefinedMetric, match=r"weighted_f1: undefined \(NaN\) for 1 of 3 classes \(1\)"):
         found = metrics.weighted_f1(confusion, 1 - np.eye(3))
-    assert math.isnan(found.per_class[1])
-    assert found.overall == 1
+    assert math.isnan(found.values[1])
+    assert found.mean == 1
 
 
 def test_expected_cost_and_ordinal_error_by_a_loop():
@@ -206,12 +208,52 @@ def test_superclass_by_kmeans_finds_planted_clusters_and_counts_what_strays(shif
 
 
 def test_curves():
-    assert metrics.auac([0.2, 0.6, 0.7]) == pytest.approx(0.5)
-    reference = [0.3, 0.5, 0.6, 0.55, 0.58]
-    assert metrics.epochs_saved([0.1, 0.6, 0.9], reference) == pytest.approx(1 - 2 / 5)
-    assert metrics.epochs_saved(reference, reference) == pytest.approx(1 - 3 / 5)
-    assert metrics.epochs_saved([0.1] * 7 + [0.7], reference) == pytest.approx(1 - 8 / 5)
-    assert metrics.epochs_saved([0.1, 0.2], reference) is None
+    assert metrics.auac([0.2, 0.6, 0.7]).mean == pytest.approx(0.5)
+    assert metrics.auac([0.2, 0.6, 0.7]).values.tolist() == [0.2, 0.6, 0.7]
+    reference = [0.1, 0.5, 0.6, 0.6, 0.4]
+    assert metrics.epochs_saved([0.1, 0.6, 0.9], reference).mean == pytest.approx(1 - 2 / 5)
+    assert metrics.epochs_saved([0.1, 0.6, 0.9], reference).values.tolist() == [False, True, True]
+    assert metrics.epochs_saved(reference, reference).mean == pytest.approx(1 - 3 / 5)
+    assert metrics.epochs_saved([0.1] * 7 + [0.7], reference).mean == pytest.approx(1 - 8 / 5)
+    with pytest.warns(metrics.UndefinedMetric, match="never reaches the reference's best"):
+        assert math.isnan(metrics.epochs_saved([0.1, 0.2], reference).mean)
+
+
+def test_the_share_of_epochs_saved_is_read_without_torch():
+    """As comparisons read it: None where it is not reached, and epochs that were not measured count for nothing."""
+    nan = math.nan
+    assert metrics.share_of_epochs_saved([0.1, 0.6, 0.9], [0.1, 0.5, 0.6, 0.6, 0.4]) == pytest.approx(1 - 2 / 5)
+    assert metrics.share_of_epochs_saved([nan, 0.7], [nan, 0.6, 0.7, 0.7]) == pytest.approx(1 - 2 / 4)
+    assert metrics.share_of_epochs_saved([0.0, 0.1], [0.0, 0.0]) == pytest.approx(1 - 1 / 2)
+    for ours, reference in [([0.1], [0.2]), ([], [0.2]), ([0.1], []), ([0.1], [nan])]:
+        assert metrics.share_of_epochs_saved(ours, reference) is None
+    code = "import sys; from labelkin.metrics import share_of_epochs_saved; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+RESULTS = {
+    "accuracy": lambda p, y: metrics.accuracy(p.argmax(-1), y),
+    "top_k_accuracy": lambda p, y: metrics.top_k_accuracy(p, y, k=2),
+    "expected_cost": lambda p, y: metrics.expected_cost(p.argmax(-1), y, SEMANTIC),
+    "ordinal_mse": lambda p, y: metrics.ordinal_mse(p.argmax(-1), y),
+    "expected_calibration_error": metrics.expected_calibration_error,
+    "brier_score": metrics.brier_score,
+    "superclass_accuracy": lambda p, y: metrics.superclass_accuracy(p, y, [k % 2 for k in range(CLASSES)]),
+    "weighted_f1": lambda p, y: metrics.weighted_f1(metrics.confusion_matrix(p.argmax(-1), y, CLASSES), SEMANTIC),
+    "structure_correlation": lambda p, y: metrics.structure_correlation(SEMANTIC, SEMANTIC, given="distances"),
+    "auac": lambda p, y: metrics.auac([0.5, 0.6]),
+    "epochs_saved": lambda p, y: metrics.epochs_saved([0.5, 0.6], [0.5, 0.6]),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_every_metric_returns_a_mean_and_values(name: str):
+    found = RESULTS[name](*probs_drawn(0))
+    assert isinstance(found, metrics.Metric)
+    assert isinstance(found.mean, float)
+    assert isinstance(found.values, torch.Tensor)
+    assert found.values.ndim == 1
 
 
 def euclidean(a: list[float], b: list[float]) -> float:
@@ -229,7 +271,7 @@ def test_structure_correlation_by_a_loop(given: str):
         others = [j for j in range(12) if j != i]
         expected.append(kendalltau([distances[i][j] for j in others], [reference[i][j] for j in others]).statistic)
     found = metrics.structure_correlation(vectors if given == "vectors" else distances, reference, given=given)
-    assert found.per_class.tolist() == pytest.approx(expected)
+    assert found.values.tolist() == pytest.approx(expected)
     assert found.mean == pytest.approx(np.mean(expected))
     assert found.dropped == 0
 
@@ -239,7 +281,7 @@ def test_structure_correlation_is_1_of_itself_and_drops_what_has_no_order():
     found = metrics.structure_correlation(reference, reference, given="distances")
     assert found.mean == pytest.approx(1)
     assert found.dropped == 1
-    assert math.isnan(found.per_class[0])
+    assert math.isnan(found.values[0])
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -267,7 +309,7 @@ NONE = torch.zeros(0, dtype=torch.long)
         lambda: metrics.brier_score(torch.zeros(0, 3), NONE).mean,
         lambda: metrics.superclass_accuracy(torch.zeros(0, 3), NONE, [0, 1, 1]).mean,
         lambda: metrics.superclass_accuracy_by_kmeans(torch.zeros(5, 3), torch.zeros(0, 3), NONE, [0, 1, 1]).mean,
-        lambda: metrics.weighted_accuracy(np.zeros((3, 3)), 1 - np.eye(3)).overall,
+        lambda: metrics.weighted_accuracy(np.zeros((3, 3)), 1 - np.eye(3)).mean,
     ],
 )
 def test_without_samples_they_are_nan_with_a_warning(call):
@@ -289,7 +331,7 @@ def test_without_samples_they_are_nan_with_a_warning(call):
             r"distances: expected a table of 3 x 3, got .*\(2, 2\)",
         ),
         (lambda: metrics.weighted_f1(-np.eye(3), np.zeros((3, 3))), "confusion: expected counts of 0 or more"),
-        (lambda: metrics.weighted_f1(np.eye(3), np.zeros((3, 3)), normalise=True), "they are all 0"),
+        (lambda: metrics.weighted_f1(np.eye(3), np.zeros((3, 3)), normalize=True), "they are all 0"),
         (lambda: metrics.expected_cost(NONE, NONE, [[0, math.nan], [1, 0]]), "costs: .*got 1 NaN or infinite of 4"),
         (lambda: metrics.expected_cost(NONE, NONE, "cheap"), "costs: expected numbers, got str"),
         (lambda: metrics.ordinal_mse(torch.tensor([2]), torch.tensor([0]), [1.0, 2.0]), "predicted: .*got 2"),

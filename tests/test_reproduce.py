@@ -19,7 +19,7 @@ from labelkin.experiments.reproduce.claims import check
 from labelkin.experiments.reproduce.plans import Wanted, asked_for, backbone_for, plan_for, scaled, seeds_of
 from labelkin.experiments.reproduce.recipe import recipe, recipe_ids
 from labelkin.experiments.reproduce.running import reproduce
-from labelkin.experiments.reproduce.runs import Run, epochs_saved, measured, restlessness
+from labelkin.experiments.reproduce.runs import Run, measured, restlessness
 from labelkin.experiments.reproduce.summary import summary
 from labelkin.experiments.reproduce.timing import hierarchical_by_loop
 from labelkin.experiments.reproduce.verdict import Measured, judge
@@ -237,10 +237,10 @@ def test_others_figures_and_rows_that_need_more_are_not_run():
 
 def test_epochs_saved_follow_the_papers_rule():
     reference = runs_of("One-hot", 0.8, curve=[0.5, 0.7, 0.8, 0.75])
-    assert epochs_saved(runs_of("a", 0.9, curve=[0.6, 0.8, 0.9, 0.9]), reference) == 0.5
-    assert epochs_saved(runs_of("a", 0.7, curve=[0.6, 0.7, 0.7, 0.7]), reference) is None
-    saved = measured(Measure("epochs_saved", "%", "higher"), runs_of("a", 0.9, curve=[0.8, 0.8, 0.9, 0.9]), reference)
-    assert saved.mean == 75.0
+    measure = Measure("epochs_saved", "%", "higher")
+    assert measured(measure, runs_of("a", 0.9, curve=[0.6, 0.8, 0.9, 0.9]), reference).mean == 50.0
+    assert measured(measure, runs_of("a", 0.9, curve=[0.8, 0.8]), reference).mean == 75.0
+    assert measured(measure, runs_of("a", 0.7, curve=[0.6, 0.7, 0.7, 0.7]), reference) is None
 
 
 def test_measures_without_a_value_are_left_out():

@@ -9,11 +9,11 @@ import torch
 from scipy.stats import kendalltau
 from torch import Tensor, nn
 
+from labelkin._arrays import class_positions
 from labelkin._checks import InputError, check_choice, check_count, listed
 from labelkin.analysis.accumulate import Correlations, Gathering, Samples
 from labelkin.analysis.hooks import flat, watched
 from labelkin.analysis.memory import GIB, Memory, check_limit, count_samples, memory_for
-from labelkin.analysis.positions import class_positions
 from labelkin.functional.naa import FORMS, Form, target_distance
 from labelkin.relations.matrices import read_numbers
 
@@ -70,7 +70,7 @@ def class_activity(
     counts = torch.zeros(classes, dtype=torch.int64)
     with watched(model, layers) as run:
         for batch in batches:
-            inputs, targets = batch[0], class_positions("targets", batch[1], classes)
+            inputs, targets = batch[0], class_positions("targets", batch[1], classes, ndim=1).cpu()
             found = ({INPUT: flat(INPUT, inputs).cpu()} if with_input else {}) | run(inputs)
             if memory is None:
                 expected = count_samples(batches, len(targets), samples)

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from labelkin import metrics
+from labelkin._arrays import class_positions
 from labelkin._checks import InputError, check_count, check_names
-from labelkin.analysis.positions import class_positions
 from labelkin.relations.matrices import check_not_negative, read_square
 from labelkin.structure import Taxonomy
 
@@ -90,7 +90,10 @@ def disagreement(a: Any, b: Any, target: Any, *, classes: int) -> Disagreement:
 
 
 def _pair(argument: str, predicted: Any, target: Any, classes: int) -> tuple[Tensor, Tensor]:
-    found, true = class_positions(argument, predicted, classes), class_positions("target", target, classes)
+    found, true = (
+        class_positions(argument, predicted, classes, ndim=1).cpu(),
+        class_positions("target", target, classes, ndim=1).cpu(),
+    )
     if found.shape != true.shape:
         raise InputError(f"{argument}: expected {len(true)} predictions, one for each target, got {len(found)}.")
     return found, true

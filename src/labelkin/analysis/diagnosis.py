@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
+from labelkin._arrays import class_positions, sum_tolerance
 from labelkin._checks import InputError
 from labelkin.analysis.findings import Finding, flat_tree, respected, without_weight
-from labelkin.analysis.positions import class_positions
 from labelkin.analysis.pull import Pull, TargetRows, measure_pull
 from labelkin.analysis.room import Mistakes, Spread, measure_mistakes, measure_spread
 from labelkin.metrics.inputs import check_scores
@@ -18,7 +18,6 @@ from labelkin.objectives.tree import TreeObjective, in_class_order
 from labelkin.structure import Taxonomy
 
 HEALTHY = "healthy"
-SUM_SLACK = 1e-3
 
 
 class Diagnosis(NamedTuple):
@@ -85,7 +84,7 @@ def diagnose(
     spread = measure_spread(tree)
     if isinstance(objective, TreeObjective) and objective.taxonomy != tree:
         spread = min(spread, measure_spread(objective.taxonomy))
-    true = class_positions("target", target, objective.num_classes)
+    true = class_positions("target", target, objective.num_classes, ndim=1).cpu()
     mistakes = measure_mistakes(_checked("log_probs", log_probs, true, tree), true, tree)
     plain = None if reference is None else measure_mistakes(_checked("reference", reference, true, tree), true, tree)
     found = (
@@ -114,7 +113,8 @@ def _checked(argument: str, log_probs: Any, target: Tensor, tree: Taxonomy) -> T
     check_scores(argument, given, target, len(tree.leaves))
     if not len(given):
         raise InputError(f"{argument}: expected one sample at least, got none.")
-    off = int(((given.double().logsumexp(-1)).abs() > SUM_SLACK).sum())
+    slack = sum_tolerance(given.dtype, given.shape[-1])
+    off = int(((given.double().exp().sum(-1) - 1).abs() > slack).sum())
     if off:
         raise InputError(
             f"{argument}: expected log-probabilities, whose exponentials sum to 1, but {off} of {len(given)} rows don't; "

@@ -50,9 +50,8 @@ def measure_mistakes(log_probs: Tensor, target: Tensor, taxonomy: Taxonomy) -> M
     seen, place = np.unique(true, return_inverse=True)
     nearest, mean = _best_and_random(taxonomy, seen)
     best, random = nearest[place], mean[place]
-    decided = decide.least_cost(probs, taxonomy)
-    after = float(taxonomy.distance("height", target.numpy(), decided.numpy()).sum())
-    total = float(distance.sum())
+    rules = decide.compare_rules(probs, target, taxonomy)
+    total, after = rules.before.average_distance, rules.after.average_distance
     return Mistakes(
         samples=len(target),
         mistakes=len(true),

@@ -2,42 +2,34 @@
 
 from torch import Tensor
 
-from labelkin import decide
 from labelkin.audit.findings import Crm, Difference
 from labelkin.audit.intervals import mean_difference, ratio_difference
-from labelkin.audit.measures import BEST, heights
+from labelkin.audit.measures import BEST
+from labelkin.decide import Rules, compare_rules
 from labelkin.structure import Taxonomy
 
 
 def crm(probs: Tensor, target: Tensor, tree: Taxonomy | None, costs: Tensor | None, *, temperature: float) -> Crm:
     """By the costs where they are given, else by heights in the tree."""
-    by: Tensor | Taxonomy | None = tree if costs is None else costs
-    assert by is not None
-    best = min(BEST, probs.shape[1])
-    usual, ours = probs.topk(best).indices, decide.least_cost_top_k(probs, by, best)
-    usual[:, 0] = probs.argmax(-1)  # topk breaks ties in its own way
-    before, after = usual[:, 0] == target, ours[:, 0] == target
+    found = compare_rules(probs, target, tree, costs=costs, k=min(BEST, probs.shape[1]))
+    before, after = found.before, found.after
     return Crm(
         costs="taxonomy" if costs is None else "costs",
         temperature=temperature,
         samples=len(target),
-        changed=int((usual[:, 0] != ours[:, 0]).sum()),
-        became_right=int((after & ~before).sum()),
-        became_wrong=int((before & ~after).sum()),
-        accuracy=mean_difference(before, after),
-        cost=None if costs is None else _cost(usual[:, 0], ours[:, 0], target, costs),
-        **_on_tree(usual, ours, target, tree),
+        changed=int((before.answer != after.answer).sum()),
+        became_right=int((after.right & ~before.right).sum()),
+        became_wrong=int((before.right & ~after.right).sum()),
+        accuracy=mean_difference(before.right, after.right),
+        cost=None if before.costs is None or after.costs is None else mean_difference(before.costs, after.costs),
+        **_on_tree(found),
     )
 
 
-def _cost(usual: Tensor, ours: Tensor, target: Tensor, costs: Tensor) -> Difference:
-    return mean_difference(costs[target, usual], costs[target, ours])
-
-
-def _on_tree(usual: Tensor, ours: Tensor, target: Tensor, tree: Taxonomy | None) -> dict[str, Difference | None]:
-    if tree is None:
+def _on_tree(found: Rules) -> dict[str, Difference | None]:
+    before, after = found.before.distances, found.after.distances
+    if before is None or after is None:
         return {"severity": None, "distance_at_1": None, "distance_at_5": None}
-    before, after = (heights(tree, target, classes) for classes in (usual, ours))
     wrong = [(far[:, 0], far[:, 0] > 0) for far in (before, after)]
     return {
         "severity": ratio_difference(*wrong),

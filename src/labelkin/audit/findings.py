@@ -110,7 +110,7 @@ class Crm(NamedTuple):
 class FallbackPoint(NamedTuple):
     """Naming an ancestor when unsure: a threshold chosen on one half of the samples, measured on the other."""
 
-    goal: float  # the correctness wanted; NaN for the threshold 0, which always names a class
+    goal: float  # the correctness wanted; NaN for the threshold 0, whose answer is always a class
     threshold: float
     correctness: float
     specificity: float

@@ -37,7 +37,7 @@ def hierarchy(given: Predictions, tree: Taxonomy) -> Hierarchy:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", metrics.UndefinedMetric)  # NaN says it; classes without samples have their note
         weighted = [
-            measure(counts, semantic).overall
+            measure(counts, semantic).mean
             for measure in (
                 metrics.weighted_accuracy,
                 metrics.weighted_precision,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from labelkin._arrays import check_probs
 from labelkin._checks import InputError, check_names, near
 from labelkin.audit.arrays import read_arrays
 from labelkin.audit.labels import class_places
@@ -17,7 +18,7 @@ from labelkin.data.arrays import load_arrays
 from labelkin.data.read import class_names
 
 SUFFIXES = (".npz", ".csv", ".jsonl", ".parquet")
-SLACK = 1e-2  # of a sum that should be 1, where a file holds rounded decimals
+TOLERANCE = 1e-2  # of a row's sum: files hold decimals, whose rounding their dtype does not tell
 ROUNDED = 1e-3  # worth a word
 LEAST_PROBABILITY = 1e-12
 Source = str | os.PathLike[str] | Mapping[str, Any]
@@ -102,21 +103,9 @@ def _without_samples(target: Tensor, classes: Sequence[str]) -> tuple[str, ...]:
 def _checked_probs(scores: Floats, places: Sequence[str]) -> tuple[Tensor, tuple[str, ...]]:
     """Rows divided by their sums, which must be near 1."""
     probs = torch.from_numpy(scores)
-    low, high = float(probs.min()), float(probs.max())
-    if low < 0 or high > 1 + SLACK:
-        raise InputError(
-            f"probs: expected numbers from 0 to 1, got {low:.4g} to {high:.4g}, which are logits or other scores; "
-            "say --kind logits for those."
-        )
+    check_probs("probs", probs, tolerance=TOLERANCE, hint="say --kind logits", row_name=lambda row: places[row])
     sums = probs.sum(-1, keepdim=True)
-    off = (sums - 1).abs().flatten()
-    wrong, worst = int((off > SLACK).sum()), int(off.argmax())
-    if wrong:
-        raise InputError(
-            f"probs: {wrong} of {len(probs)} rows don't sum to 1; the worst, {places[worst]}, sums to "
-            f"{float(sums[worst]):.4g}; divide each row by its sum, or say --kind logits where these are scores."
-        )
-    rounded = float(off.max())
+    rounded = float((sums - 1).abs().max())
     note = f"probabilities sum to 1 within {rounded:.1g} and were divided by their sums."
     return probs / sums, (note,) if rounded > ROUNDED else ()
 

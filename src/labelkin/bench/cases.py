@@ -85,20 +85,18 @@ CASES: dict[str, Case] = {
     ),
     "superclass_accuracy_by_kmeans": Case(by_kmeans),
     "structure_correlation": Case(structure),  # its literal form goes by classes
-    "auac": Case(lambda given: metrics.auac(given.curve), literal.auac),
-    "epochs_saved": Case(lambda given: metrics.epochs_saved(given.curve, given.curve), literal.epochs_saved),
+    "auac": Case(lambda given: metrics.auac(given.curve).mean, literal.auac),
+    "epochs_saved": Case(lambda given: metrics.epochs_saved(given.curve, given.curve).mean, literal.epochs_saved),
     "summary": Case(lambda given: metrics.summary(given.logits, given.target, given.taxonomy), literal.summary),
 }
 
 
 def flat(found: object) -> list[float]:
     """The numbers of a metric as the literal forms list them: values first, the mean last."""
+    if isinstance(found, metrics.Calibration):
+        return [found.mean]
     if isinstance(found, metrics.Metric):
         return [*found.values.double().tolist(), found.mean]
-    if isinstance(found, metrics.ByClass):
-        return [*found.per_class.tolist(), found.overall]
-    if isinstance(found, metrics.Calibration):
-        return [found.error]
     if isinstance(found, metrics.WeightedCounts):
         return torch.cat(list(found)).tolist()
     if isinstance(found, Tensor):

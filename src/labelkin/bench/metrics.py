@@ -58,7 +58,7 @@ def _slow(name: str, given: Predictions, parts: dict[int, Plain], repeats: int) 
     if case.ours is structure:
         return slow(
             lambda count: literal.structure_correlation(parts[samples], count),
-            lambda count: structure(given).per_class[:count].tolist(),
+            lambda count: structure(given).values[:count].tolist(),
             units=len(given.distances),
             repeats=repeats,
         )

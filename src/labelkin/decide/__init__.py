@@ -2,13 +2,17 @@
 
 from labelkin.decide.cost import argmax, expected_costs, least_cost, least_cost_top_k
 from labelkin.decide.fallback import OperatingCurve, fallback, operating_curve
+from labelkin.decide.rules import Decided, Rules, compare_rules
 from labelkin.decide.temperature import Temperature
 from labelkin.decide.trees import node_probs
 
 __all__ = [
+    "Decided",
     "OperatingCurve",
+    "Rules",
     "Temperature",
     "argmax",
+    "compare_rules",
     "expected_costs",
     "fallback",
     "least_cost",

@@ -1,8 +1,8 @@
-"""The class to name: the most probable one, or the one of least expected cost.
+"""The class to answer: the most probable one, or the one of least expected cost.
 
-Probabilities are `probs` (n, K) after a softmax, never logits. Of classes that tie, up to rounding, the first in class order
-is named.
-Costs and expectations are computed in float64: beside a class of probability near 1, float32 cannot tell the rest apart.
+Probabilities are `probs` (n, K) after a softmax, never logits. Of equally probable classes, the one with the lowest position is
+the answer. Costs and expectations are computed in float64: beside a class of probability near 1, float32 cannot tell the rest
+apart.
 """
 
 from typing import Any
@@ -21,35 +21,49 @@ Costs = Tensor | npt.NDArray[np.floating[Any]] | Taxonomy
 
 
 def argmax(probs: Tensor) -> Tensor:
-    """(n,) the most probable class."""
+    """Return the most probable class (n,), the lowest position among equals."""
     check_probs("probs", probs)
     return probs.argmax(-1)
 
 
 def least_cost(probs: Tensor, costs: Costs, *, kind: DistanceKind = "height") -> Tensor:
-    """(n,) the class of least expected cost (CRM: Karthik et al., No Cost Likelihood Manipulation at Test Time, 2021).
+    """Return the class of least expected cost (n,) (CRM: Karthik et al., No Cost Likelihood Manipulation at Test Time, 2021).
 
-    `costs[true, decided]` is a (K, K) matrix, or a taxonomy, whose `kind` of distance is the cost (`kind` says nothing
-    beside a matrix). With costs of 0 on the diagonal and 1 elsewhere this is `argmax`. Costs may be negative (gains),
-    and a correct answer may cost something. What is named has the least expected cost under `probs`, so it is as good
-    as they are calibrated: see `Temperature`.
+    `costs[true, decided]` is a (K, K) matrix, or a taxonomy, whose `kind` of distance is the cost (`kind` has no meaning for
+    a matrix). With costs of 0 on the diagonal and 1 elsewhere this is `argmax`. Costs may be negative (gains), and a
+    correct answer may cost something. The answer has the least expected cost under `probs`, so it is as good as they are
+    calibrated: see `Temperature`.
+
+    Ties: expected costs that differ by no more than the rounding of their float64 sums are equal. Among classes of equal
+    expected cost the most probable is the answer, and among those the one with the lowest position. Matrix and taxonomy
+    follow the same rule.
     """
-    return expected_costs(probs, costs, kind=kind).argmin(-1)
+    return least_cost_top_k(probs, costs, 1, kind=kind)[:, 0]
 
 
 def least_cost_top_k(probs: Tensor, costs: Costs, k: int, *, kind: DistanceKind = "height") -> Tensor:
-    """(n, k) the classes of least expected cost, the least first; `costs` and `kind` as in `least_cost`."""
+    """Return the `k` classes of least expected cost (n, k), the least first.
+
+    `costs`, `kind` and the rule for ties are those of `least_cost`.
+    """
     expected = expected_costs(probs, costs, kind=kind)
     check_count("k", k)
     if k > expected.shape[-1]:
         raise InputError(f"k: expected at most {expected.shape[-1]}, the number of classes, got {k}.")
-    return expected.argsort(dim=-1, stable=True)[:, :k]
+    rounding = _rounding(costs, expected.shape[-1])
+    best = expected.topk(min(k + 1, expected.shape[-1]), dim=-1, largest=False)
+    order = best.indices[:, :k]
+    tied = (best.values.diff(dim=-1) <= rounding).any(-1).nonzero().flatten()
+    if len(tied):
+        order[tied] = _with_ties(expected[tied], probs[tied], rounding)[:, :k]
+    return order
 
 
 def expected_costs(probs: Tensor, costs: Costs, *, kind: DistanceKind = "height") -> Tensor:
-    """(n, K) in float64: what naming each class costs in expectation; lower is better.
+    """Return what each class would cost in expectation (n, K), in float64; lower is better.
 
-    Of a taxonomy by sums over its nodes, so that K x K distances are never made.
+    For a taxonomy they are sums over its nodes, so that K x K distances are never made. Rounding may set equal costs
+    apart: `least_cost_top_k` ranks classes with that in mind.
     """
     if isinstance(costs, Taxonomy):
         check_choice("kind", kind, DISTANCES)
@@ -57,6 +71,30 @@ def expected_costs(probs: Tensor, costs: Costs, *, kind: DistanceKind = "height"
         return expected_distances(probs.double(), costs, kind)
     check_probs("probs", probs)
     return probs.double() @ _checked(costs, probs)
+
+
+def _with_ties(expected: Tensor, probs: Tensor, rounding: float) -> Tensor:
+    """(n, K) all classes by expected cost; within a run of equal costs by probability, then by position."""
+    cost, order = expected.sort(dim=-1)
+    run = torch.zeros_like(order)
+    run[:, 1:] = (cost.diff(dim=-1) > rounding).cumsum(-1)
+    run_of_class = torch.empty_like(run).scatter_(-1, order, run)
+    likely = probs.argsort(dim=-1, descending=True, stable=True)
+    return likely.gather(-1, run_of_class.gather(-1, likely).argsort(dim=-1, stable=True))
+
+
+def _rounding(costs: Costs, classes: int) -> float:
+    """A bound on the difference that rounding makes between two expected costs that are equal.
+
+    Both routes add up at most `classes` products, and as many levels as the tree has, each with a relative error of eps / 2,
+    of numbers that are in sum at most four times the largest cost.
+    """
+    levels, largest = 0, 0.0
+    if isinstance(costs, Taxonomy):
+        levels = largest = 2 * int(costs.depth.max())  # no distance is longer than twice the depth
+    else:
+        largest = float(torch.as_tensor(costs).abs().max())
+    return 4 * (classes + levels + 2) * torch.finfo(torch.float64).eps * largest
 
 
 def _checked(costs: Tensor | npt.NDArray[np.floating[Any]], probs: Tensor) -> Tensor:

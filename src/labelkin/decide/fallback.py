@@ -1,4 +1,4 @@
-"""An ancestor of the most probable class where that class is unsure, and what it buys over all thresholds."""
+"""A less specific answer where a class is unsure, and what it gains over all thresholds."""
 
 from typing import NamedTuple
 
@@ -28,12 +28,29 @@ class OperatingCurve(NamedTuple):
 
 
 def fallback(node_probs: Tensor, taxonomy: Taxonomy, threshold: float) -> Tensor:
-    """(n,) the deepest node on the way down to the most probable class whose probability reaches `threshold`.
+    """Return the node (n,) to answer: the last one of a walk down the tree whose probability reaches `threshold`.
 
-    `node_probs` (n, N) has a column a node, as `decide.node_probs` makes it. At a threshold of 0 the answer is the most
-    probable class (the first of those that tie), and where no node reaches the threshold it is the root. A higher
-    threshold gives the same node or one above it, so an answer that was right stays right. Nodes off that way are not
-    considered, even if more probable: what is named is always an ancestor of what `argmax` would name.
+    The walk starts at the root and goes to the most probable child each time; among equally probable children it takes
+    the one that holds the lowest class position. It does not depend on the threshold, which gives these guarantees:
+
+    - At a threshold above 0.5 the answer is the deepest of all nodes whose probability reaches it. (Below, nodes on several
+      branches may reach it, and the answer is the one on the walk.)
+    - Answers are nested: a higher threshold gives the same node or one above it, so an answer that was right stays right.
+    - Where no node reaches the threshold the answer is the root, and at a threshold of 0 it is a class: the end of the
+      walk. That need not be the class of `argmax`, which may lie in a less probable branch.
+
+    Args:
+        node_probs: (n, N) with a column for each node, as `decide.node_probs` makes it.
+        taxonomy: the tree.
+        threshold: from 0 to 1; a probability equal to it reaches it.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy, decide
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "vehicle": ["car"]})
+        >>> nodes = decide.node_probs(torch.tensor([[0.30, 0.28, 0.42]]), tree)
+        >>> tree.names[int(decide.fallback(nodes, tree, 0.5))]
+        'animal'
     """
     check_node_probs("node_probs", node_probs, taxonomy)
     check_number("threshold", threshold, low=0, high=1)
@@ -43,9 +60,10 @@ def fallback(node_probs: Tensor, taxonomy: Taxonomy, threshold: float) -> Tensor
 def operating_curve(
     node_probs: Tensor, target: Tensor, taxonomy: Taxonomy, thresholds: Tensor | None = None
 ) -> OperatingCurve:
-    """Specificity against correctness of `fallback` over `thresholds` (T,), or over 0, 0.01, ..., 1.
+    """Return specificity against correctness of `fallback` over `thresholds` (T,), or over 0, 0.01, ..., 1.
 
-    `target` (n,) holds the positions of the true classes.
+    `target` (n,) holds the positions of the true classes. At a threshold of 0 the correctness is how often the walk of
+    `fallback` ends at the true class, which is near the accuracy of `argmax` and need not be equal to it.
     """
     check_node_probs("node_probs", node_probs, taxonomy)
     check_target("target", target, len(node_probs), len(taxonomy.leaves))
@@ -65,12 +83,37 @@ def operating_curve(
 
 
 def _ways_down(node_probs: Tensor, taxonomy: Taxonomy) -> tuple[Tensor, Tensor]:
-    """(n, L) the nodes from the root to the most probable class, and their probabilities: -1 and -1 below it."""
-    device = node_probs.device
-    likely = node_probs[:, torch.from_numpy(taxonomy.leaves.copy()).to(device)].argmax(-1)
-    nodes = torch.from_numpy(taxonomy.paths[taxonomy.leaves].copy()).to(device)[likely]
-    probs = node_probs.gather(-1, nodes.clamp_min(0))
-    return nodes, probs.masked_fill(nodes < 0, -1)
+    """(n, L) the nodes of the walk from the root to a class, and their probabilities: -1 and -1 behind its end."""
+    child = _best_children(node_probs, taxonomy)
+    nodes = [child.new_zeros(len(child), 1)]
+    for _ in range(int(taxonomy.depth.max())):
+        below = child.gather(-1, nodes[-1].clamp_min(0))
+        nodes.append(torch.where(nodes[-1] < 0, -1, below))
+    walk = torch.cat(nodes, -1)
+    return walk, node_probs.gather(-1, walk.clamp_min(0)).masked_fill(walk < 0, -1)
+
+
+def _best_children(node_probs: Tensor, taxonomy: Taxonomy) -> Tensor:
+    """(n, N) the most probable child of every node, of equals the one that holds the lowest class; -1 below classes."""
+    order = np.argsort(_lowest_class(taxonomy), kind="stable")
+    order = order[order > 0]
+    nodes, parents = (torch.from_numpy(of).to(node_probs.device) for of in (order, taxonomy.parents[order]))
+    above, probs = parents.expand(len(node_probs), -1), node_probs[:, nodes]
+    most = torch.full_like(node_probs, -1).scatter_reduce_(-1, above, probs, "amax")
+    rank = torch.arange(len(nodes), device=nodes.device)
+    best = torch.where(probs == most[:, parents], rank, len(nodes))
+    first = torch.full_like(most, len(nodes), dtype=torch.int64).scatter_reduce_(-1, above, best, "amin")
+    return torch.cat([nodes, nodes.new_tensor([-1])])[first]
+
+
+def _lowest_class(taxonomy: Taxonomy) -> npt.NDArray[np.int64]:
+    """(N,) the lowest position of the classes at or below every node."""
+    lowest = np.full(len(taxonomy), len(taxonomy.leaves))
+    lowest[taxonomy.leaves] = np.arange(len(taxonomy.leaves))
+    for node in np.argsort(-taxonomy.depth, kind="stable")[:-1]:
+        above = taxonomy.parents[node]
+        lowest[above] = min(lowest[above], lowest[node])
+    return lowest
 
 
 def _deepest(nodes: Tensor, probs: Tensor, threshold: float) -> Tensor:

@@ -3,43 +3,30 @@
 import torch
 from torch import Tensor
 
+from labelkin import _arrays
+from labelkin._arrays import check_class_positions, sum_tolerance
 from labelkin._checks import InputError
 from labelkin.structure import Taxonomy
-
-SLACK = 1e-3  # of a sum that should be 1
-HALF_SLACK = 1e-2  # the same where numbers carry three digits
 
 
 def check_probs(argument: str, probs: Tensor, classes: int | None = None) -> None:
     """Refuse what is not (n, K) with n >= 1, finite, not negative, and 1 in the sum of every row."""
     check_table(argument, probs, classes, "a row a sample and a column a class")
-    if bool((probs < 0).any()):
-        raise InputError(
-            f"{argument}: expected probabilities, got {float(probs.min()):.4g}; "
-            "of logits or log-probabilities take softmax(-1) first."
-        )
-    sums = probs.double().sum(-1)
-    wrong = torch.nonzero((sums - 1).abs() > slack(probs)).flatten()
-    if len(wrong):
-        row = int(wrong[0])
-        raise InputError(
-            f"{argument}: expected rows that sum to 1, but {len(wrong)} of {len(probs)} don't (row {row} sums to "
-            f"{float(sums[row]):.4g}); of logits take softmax(-1) first."
-        )
+    _arrays.check_probs(argument, probs)
 
 
 def check_node_probs(argument: str, probs: Tensor, taxonomy: Taxonomy) -> None:
     """Refuse what is not (n, N), 1 at the root and nowhere above the node's parent."""
     check_table(argument, probs, len(taxonomy), "a row a sample and a column a node, the root first")
-    low, root = float(probs.min()), probs[:, 0].double()
-    if low < 0 or bool(((root - 1).abs() > slack(probs)).any()):
+    low, root, slack = float(probs.min()), probs[:, 0].double(), sum_tolerance(probs.dtype, len(taxonomy.leaves))
+    if low < 0 or bool(((root - 1).abs() > slack).any()):
         raise InputError(
             f"{argument}: expected probabilities that are 1 at the root (column 0), got a least value of {low:.4g} and "
             f"{float(root.min()):.4g} to {float(root.max()):.4g} at the root; node_probs() makes them from leaves."
         )
     above = torch.from_numpy(taxonomy.parents[1:].copy()).to(probs.device)
     excess = (probs[:, 1:] - probs[:, above]).amax(0)
-    if float(excess.max()) > slack(probs):
+    if float(excess.max()) > slack:
         node = int(excess.argmax()) + 1
         raise InputError(
             f"{argument}: node {taxonomy.names[node]!r} is more probable than {taxonomy.names[int(above[node - 1])]!r} "
@@ -52,16 +39,7 @@ def check_logits(argument: str, logits: Tensor) -> None:
 
 
 def check_target(argument: str, target: Tensor, samples: int, classes: int) -> None:
-    if not isinstance(target, Tensor):
-        raise InputError(f"{argument}: expected a tensor of class positions, got {type(target).__name__}.")
-    if target.shape != (samples,) or target.is_floating_point() or target.is_complex() or target.dtype == torch.bool:
-        raise InputError(
-            f"{argument}: expected {samples} class positions, one a sample, "
-            f"got {target.dtype} of shape {tuple(target.shape)}."
-        )
-    low, high = int(target.min()), int(target.max())
-    if low < 0 or high >= classes:
-        raise InputError(f"{argument}: expected classes from 0 to {classes - 1}, got {low if low < 0 else high}.")
+    check_class_positions(argument, target, classes, shape=(samples,))
 
 
 def check_table(argument: str, values: Tensor, columns: int | None, meaning: str) -> None:
@@ -78,7 +56,3 @@ def check_table(argument: str, values: Tensor, columns: int | None, meaning: str
     bad = values.numel() - int(torch.isfinite(values).sum())
     if bad:
         raise InputError(f"{argument}: expected finite numbers, got {bad} NaN or infinite ones.")
-
-
-def slack(values: Tensor) -> float:
-    return HALF_SLACK if values.element_size() < 4 else SLACK

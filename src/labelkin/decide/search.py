@@ -30,7 +30,8 @@ def greedy_search(step: Step, state: Any, *, start: Tensor, end: int, max_length
     written: list[Tensor] = []
     for _ in range(max_length):
         log_probs, state = step(words, state)
-        best, words = log_probs.max(-1)
+        words = log_probs.argmax(-1)  # of ties the lowest position
+        best = log_probs.gather(-1, words.unsqueeze(-1)).squeeze(-1)
         total = total + torch.where(running, best, 0.0)
         running = running & (words != end)
         words = torch.where(running, words, end)

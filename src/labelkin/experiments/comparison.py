@@ -11,6 +11,7 @@ from labelkin._checks import InputError, listed, near
 from labelkin.experiments import table
 from labelkin.experiments.statistics import Paired, front, paired
 from labelkin.experiments.store import Record
+from labelkin.metrics.curves import first_epoch_reaching, share_of_epochs_saved
 
 REFERENCE = "one-hot"
 
@@ -41,7 +42,7 @@ class Row(NamedTuple):
     structure: float = nan
     bleu: float = nan  # of runs that translate, from 0 to 100
     epochs_to_reference: int | None = None  # the first epoch at which the mean curve reaches the reference's best
-    epochs_saved: float = nan  # 001: the share of the reference's epochs that this leaves
+    epochs_saved: float = nan  # 001: 1 - that epoch / the epochs that the reference ran
     seconds: float = nan
     seconds_to_reference: float = nan
     on_front: bool = False  # no other is both as accurate and as mild in its mistakes
@@ -177,10 +178,8 @@ def _against(row: Row, runs: Sequence[Record], reference: Sequence[Record]) -> R
     theirs = {run.seed: (run.final or {})["accuracy"] for run in reference}
     apart = [(run.final or {})["accuracy"] - theirs[run.seed] for run in runs if run.seed in theirs]
     found: Paired = paired(apart)
-    ours, reached = curve(runs), None
-    if best := max(curve(reference), default=None):
-        reached = next((epoch + 1 for epoch, accuracy in enumerate(ours) if accuracy >= best), None)
-    epochs = len(ours)
+    ours, their_curve = curve(runs), curve(reference)
+    reached, saved = first_epoch_reaching(ours, their_curve), share_of_epochs_saved(ours, their_curve)
     return row._replace(
         difference=found.mean,
         difference_spread=found.spread,
@@ -188,8 +187,8 @@ def _against(row: Row, runs: Sequence[Record], reference: Sequence[Record]) -> R
         difference_high=found.high,
         seeds_to_settle=found.seeds_to_settle,
         epochs_to_reference=reached,
-        epochs_saved=nan if reached is None else 1 - reached / epochs,
-        seconds_to_reference=nan if reached is None else row.seconds * reached / epochs,
+        epochs_saved=nan if saved is None else saved,
+        seconds_to_reference=nan if reached is None else row.seconds * reached / len(ours),
     )
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import torch
 
+from labelkin._arrays import ranked
 from labelkin._checks import InputError, check_count, listed, near
 from labelkin.data.corpora import END, UNKNOWN
 from labelkin.experiments.predictor import load
@@ -39,7 +40,8 @@ def nearest_labels(run: str | os.PathLike[str], labels: Sequence[str], *, top: i
     rows = model.objective.embed(torch.tensor(positions))
     rows[torch.arange(len(positions)), positions] = -torch.inf
     rows[:, signs] = -torch.inf
-    scores, places = rows.topk(top)
+    places = ranked(rows, top)
+    scores = rows.gather(-1, places)
     found = zip(labels, places.tolist(), scores.tolist(), strict=True)
     return [Neighbours(label, [names[i] for i in nearest], values) for label, nearest, values in found]
 

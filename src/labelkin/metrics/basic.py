@@ -1,64 +1,79 @@
-"""How often a model is right, and how bad it is when it is wrong. Each metric comes as a mean and a value a sample."""
+"""How often a model is right, and how bad it is when it is wrong."""
 
 import warnings
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from labelkin._arrays import check_class_positions
 from labelkin._checks import InputError, check_count
-from labelkin.metrics.inputs import check_taxonomy, check_whole
+from labelkin.metrics.inputs import check_taxonomy
+from labelkin.metrics.result import Metric, UndefinedMetric, warn_undefined
 from labelkin.structure import Taxonomy
 
 
-class Metric(NamedTuple):
-    mean: float
-    values: Tensor  # one a sample that the metric is defined for
-
-
-class UndefinedMetric(UserWarning):
-    """A metric has no value for what it was given, and is NaN."""
-
-
 def accuracy(predicted: Tensor, target: Tensor) -> Metric:
-    """The share of samples whose predicted class is the true one: 0 to 1, higher is better.
+    """Return the share of samples whose predicted class is the true one: 0 to 1, higher is better.
 
     Undefined without samples: NaN, with a warning.
     """
-    right = predicted == _checked(predicted, target)
-    check_whole("predicted", predicted)
-    return mean_of("accuracy", right)
+    check_alike(predicted, target)
+    check_class_positions("predicted", predicted)
+    return mean_of("accuracy", predicted == target)
 
 
 def top_k_accuracy(scores: Tensor, target: Tensor, *, k: int) -> Metric:
-    """The share of samples whose true class is among the `k` best scores (n, K): 0 to 1, higher is better.
+    """Return the share of samples whose true class is among the `k` best scores (n, K): 0 to 1, higher is better.
 
-    Ties count against the sample, and so does NaN: a class not scored below the true one goes before it. With k of K or
-    more it is 1. Undefined without samples: NaN, with a warning.
+    The lowest position wins a tie, as in `argmax`, so that `k=1` is the accuracy of `scores.argmax(-1)`. A NaN counts
+    against the sample: it goes before the true class, and is never a hit. With k of K or more the result is 1. Undefined
+    without samples: NaN, with a warning.
     """
     check_count("k", k)
-    if not isinstance(scores, Tensor) or not scores.ndim:
-        raise InputError(f"scores: expected a tensor (n, K), got {type(scores).__name__}.")
-    classes = _checked(scores[..., 0], target, scores.shape[-1])
-    true = scores.gather(-1, classes.long().unsqueeze(-1))
-    after = (scores < true).float().sum(-1)  # several times as fast as the sum of booleans
-    return mean_of("top_k_accuracy", after >= scores.shape[-1] - k)
+    check_ranked(scores, target)
+    return mean_of("top_k_accuracy", within_top_k(scores, target, k))
 
 
 def mistake_severity(predicted: Tensor, target: Tensor, taxonomy: Taxonomy) -> Metric:
-    """The mean height of the deepest node above both the true and the predicted class, over the mistakes alone.
+    """Return the mean height of the deepest node above both the true and the predicted class, over the mistakes alone.
 
-    From 1 (a sibling, where leaves lie at one depth) to the height of the tree; lower is better. Undefined without
-    mistakes: NaN, with a warning.
+    `values` has one entry per mistake. From 1 (a sibling, where leaves lie at one depth) to the height of the tree; lower
+    is better. Undefined without mistakes: NaN, with a warning.
     """
     check_taxonomy(taxonomy)
     classes = len(taxonomy.leaves)
-    wrong = predicted != _checked(predicted, target, classes)
-    check_whole("predicted", predicted, classes)
+    check_alike(predicted, target, classes)
+    check_class_positions("predicted", predicted, classes)
+    wrong = predicted != target
     pairs = (target[wrong].cpu().numpy(), predicted[wrong].cpu().numpy())
     heights = torch.from_numpy(np.asarray(taxonomy.distance("height", *pairs)))
     return mean_of("mistake_severity", heights, "mistakes")
+
+
+def summary(scores: Tensor, target: Tensor, taxonomy: Taxonomy | None = None) -> dict[str, float]:
+    """Return the figures of a table by name: accuracy, top-5 with more than five classes, severity with a tree.
+
+    A figure is NaN where it is undefined.
+    """
+    predicted = scores.argmax(-1)
+    found = {"accuracy": accuracy(predicted, target).mean}
+    if scores.shape[-1] > 5:
+        found["top5"] = top_k_accuracy(scores, target, k=5).mean
+    if taxonomy is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetric)  # without mistakes the NaN says so itself
+            found["severity"] = mistake_severity(predicted, target, taxonomy).mean
+    return found
+
+
+def within_top_k(scores: Tensor, target: Tensor, k: int) -> Tensor:
+    """Whether each true class is among the k best scores, of which the lowest positions win ties."""
+    place = target.long().unsqueeze(-1)
+    true = scores.gather(-1, place)
+    later = torch.arange(scores.shape[-1], device=scores.device) > place
+    after = ((scores < true) | ((scores == true) & later)).float().sum(-1)  # much faster than a sum of booleans
+    return after >= scores.shape[-1] - k
 
 
 def mean_of(metric: str, values: Tensor, what: str = "samples") -> Metric:
@@ -68,11 +83,15 @@ def mean_of(metric: str, values: Tensor, what: str = "samples") -> Metric:
     return Metric(float(values.double().mean()), values)
 
 
-def warn_undefined(sentence: str, *, stacklevel: int = 3) -> None:
-    warnings.warn(sentence, UndefinedMetric, stacklevel=stacklevel)
+def check_ranked(scores: Tensor, target: Tensor, *, read_values: bool = True) -> None:
+    """Scores (..., K) and a true class for every row."""
+    if not isinstance(scores, Tensor) or not scores.ndim:
+        raise InputError(f"scores: expected a tensor (n, K), got {type(scores).__name__}.")
+    check_alike(scores[..., 0], target, scores.shape[-1], read_values=read_values)
 
 
-def _checked(predicted: Tensor, target: Tensor, classes: int | None = None) -> Tensor:
+def check_alike(predicted: Tensor, target: Tensor, classes: int | None = None, *, read_values: bool = True) -> None:
+    """Tensors of one shape, of which the target holds class positions."""
     for argument, given in (("predicted", predicted), ("target", target)):
         if not isinstance(given, Tensor):
             raise InputError(f"{argument}: expected a tensor, got {type(given).__name__}.")
@@ -80,5 +99,4 @@ def _checked(predicted: Tensor, target: Tensor, classes: int | None = None) -> T
         raise InputError(
             f"target: expected shape {tuple(predicted.shape)}, like the predictions, got {tuple(target.shape)}."
         )
-    check_whole("target", target, classes)
-    return target
+    check_class_positions("target", target, classes, read_values=read_values)

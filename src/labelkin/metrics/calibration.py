@@ -1,24 +1,35 @@
 """Whether probabilities mean what they say."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from labelkin._checks import check_count
-from labelkin.metrics.basic import Metric, mean_of, warn_undefined
+from labelkin.metrics.basic import mean_of
 from labelkin.metrics.inputs import check_probs
+from labelkin.metrics.result import Metric, warn_undefined
 
 ROWS = 256  # brought to double precision at a time, which no cache is too small for
 
 
-class Calibration(NamedTuple):
-    """The error, and what a reliability diagram shows: one number a bin, NaN in bins without samples."""
+@dataclass(frozen=True, eq=False)
+class Calibration(Metric):
+    """The error, and what a reliability diagram shows: one number per bin, NaN in bins without samples.
 
-    error: float
+    `mean` is the error; `values` are the distances of confidence and accuracy in the bins, of which it is the mean
+    weighted by samples.
+    """
+
     samples: Tensor
     confidence: Tensor  # mean of the largest probability
     accuracy: Tensor
+
+    @property
+    def error(self) -> float:
+        """The same as `mean`."""
+        return self.mean
 
 
 class BinSums(NamedTuple):
@@ -44,16 +55,20 @@ def brier_score(probs: Tensor, target: Tensor) -> Metric:
     Undefined without samples: NaN, with a warning.
     """
     check_probs(probs, target)
+    return mean_of("brier_score", squared_distances(probs, target))
+
+
+def squared_distances(probs: Tensor, target: Tensor) -> Tensor:
     true = probs.gather(1, target.long().unsqueeze(1)).squeeze(1).double()
     squares = torch.cat([rows.double().square().sum(1) for rows in torch.split(probs, ROWS)])
-    return mean_of("brier_score", squares - 2 * true + 1)
+    return squares - 2 * true + 1
 
 
-def bin_sums(probs: Tensor, target: Tensor, bins: int) -> BinSums:
+def bin_sums(probs: Tensor, target: Tensor, bins: int, *, read_values: bool = True) -> BinSums:
     check_count("bins", bins)
-    check_probs(probs, target)
-    largest, predicted = probs.max(-1)
-    confidence = largest.double()
+    check_probs(probs, target, read_values=read_values)
+    predicted = probs.argmax(-1)
+    confidence = probs.gather(-1, predicted.unsqueeze(-1)).squeeze(-1).double()
     edges = torch.linspace(0, 1, bins + 1, dtype=torch.float64, device=probs.device)[1:-1]
     place = torch.bucketize(confidence, edges)
     hits = (predicted == target).double()
@@ -65,7 +80,8 @@ def calibration_of(sums: BinSums) -> Calibration:
     if not total:
         warn_undefined("expected_calibration_error: there are no samples, so it is undefined (NaN).", stacklevel=4)
     error = (sums.confidence - sums.hits).abs().sum() / total
-    return Calibration(float(error), sums.samples.long(), sums.confidence / sums.samples, sums.hits / sums.samples)
+    confidence, accuracy = sums.confidence / sums.samples, sums.hits / sums.samples
+    return Calibration(float(error), (confidence - accuracy).abs(), sums.samples.long(), confidence, accuracy)
 
 
 def _summed(part: Tensor, place: Tensor, bins: int) -> Tensor:

@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
-from labelkin.metrics.basic import Metric, mean_of
+from labelkin.metrics.basic import mean_of
 from labelkin.metrics.inputs import Numbers, Table, check_pair, numbers, table
+from labelkin.metrics.result import Metric
 
 
 def expected_cost(predicted: Tensor, target: Tensor, costs: Table) -> Metric:

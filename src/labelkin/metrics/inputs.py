@@ -7,6 +7,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from labelkin import _arrays
+from labelkin._arrays import check_class_positions
 from labelkin._checks import InputError, listed
 from labelkin.structure import Taxonomy
 
@@ -14,51 +16,38 @@ Table = Tensor | npt.NDArray[np.floating] | Sequence[Sequence[float]]
 Numbers = Tensor | npt.NDArray[np.floating] | Sequence[float]
 
 
-def check_classes(argument: str, given: Tensor, classes: int | None = None) -> None:
+def check_classes(argument: str, given: Tensor, classes: int | None = None, *, read_values: bool = True) -> None:
     """Positions of classes, one a sample, from 0 to below `classes`."""
     if not isinstance(given, Tensor) or given.ndim != 1:
-        raise InputError(f"{argument}: expected a tensor of shape (n,), one class a sample, got {_shape(given)}.")
-    check_whole(argument, given, classes)
+        raise InputError(f"{argument}: expected a tensor of shape (n,), one class per sample, got {_shape(given)}.")
+    check_class_positions(argument, given, classes, read_values=read_values)
 
 
-def check_whole(argument: str, given: Tensor, classes: int | None = None) -> None:
-    """Positions of classes, in any shape."""
-    if not isinstance(given, Tensor):
-        raise InputError(f"{argument}: expected a tensor of classes, got {type(given).__name__}.")
-    if given.dtype.is_floating_point or given.dtype.is_complex or given.dtype == torch.bool:
-        raise InputError(f"{argument}: expected classes as whole numbers, got {given.dtype}.")
-    if not given.numel():
-        return
-    low, high = int(given.min()), int(given.max())
-    if low < 0 or (classes is not None and high >= classes):
-        most = "up" if classes is None else f"to {classes - 1}"
-        wrong = low if low < 0 else high
-        raise InputError(f"{argument}: expected classes from 0 {most}, got {wrong}.")
-
-
-def check_pair(predicted: Tensor, target: Tensor, classes: int | None = None) -> None:
+def check_pair(predicted: Tensor, target: Tensor, classes: int | None = None, *, read_values: bool = True) -> None:
     """A predicted and a true class for every sample."""
-    check_classes("predicted", predicted, classes)
-    check_classes("target", target, classes)
-    _check_length("target", target, len(predicted), "the predictions")
+    check_classes("predicted", predicted, classes, read_values=read_values)
+    check_classes("target", target, classes, read_values=read_values)
+    check_length("target", target, len(predicted), "the predictions")
 
 
-def check_scores(argument: str, scores: Tensor, target: Tensor, classes: int | None = None) -> None:
+def check_scores(
+    argument: str, scores: Tensor, target: Tensor, classes: int | None = None, *, read_values: bool = True
+) -> None:
     """Scores (n, K) without NaN, K being `classes` where that is known, and a true class for every row."""
-    check_rows(argument, scores)
+    check_rows(argument, scores, read_values=read_values)
     if classes is not None and scores.shape[1] != classes:
         raise InputError(f"{argument}: expected one column for each of {classes} classes, got {scores.shape[1]}.")
-    check_classes("target", target, scores.shape[1])
-    _check_length("target", target, len(scores), f"the rows of {argument}")
+    check_classes("target", target, scores.shape[1], read_values=read_values)
+    check_length("target", target, len(scores), f"the rows of {argument}")
 
 
-def check_rows(argument: str, rows: Tensor) -> None:
+def check_rows(argument: str, rows: Tensor, *, read_values: bool = True) -> None:
     """Floating point (n, K), no NaN."""
     if not isinstance(rows, Tensor) or rows.ndim != 2 or not rows.shape[1]:
         raise InputError(f"{argument}: expected a tensor of shape (n, K), one column a class, got {_shape(rows)}.")
     if not rows.dtype.is_floating_point:
         raise InputError(f"{argument}: expected floating-point numbers, got {rows.dtype}.")
-    if not rows.sum().isnan():  # the short way: no NaN leaves a sum unharmed, but infinities may harm one too
+    if not read_values or not rows.sum().isnan():  # the sum of numbers is NaN only with NaN or infinities among them
         return
     missing = rows.isnan()
     if missing.any():
@@ -69,26 +58,11 @@ def check_rows(argument: str, rows: Tensor) -> None:
         )
 
 
-def check_probs(probs: Tensor, target: Tensor) -> None:
+def check_probs(probs: Tensor, target: Tensor, *, read_values: bool = True) -> None:
     """Rows that are probabilities of K classes, and a true class for every row."""
-    check_scores("probs", probs, target)
-    if not len(probs):
-        return
-    low, high = (float(end) for end in probs.aminmax())
-    room = 1e-3 if probs.dtype.itemsize >= 4 else 2e-2  # a row of bfloat16 sums to 1 within a hundredth
-    if low < 0 or high > 1 + room:
-        raise InputError(
-            f"probs: expected probabilities from 0 to 1, got values from {low:.3g} to {high:.3g}, which look like logits "
-            "or log-probabilities; pass logits.softmax(-1)."
-        )
-    sums = probs.sum(-1, dtype=None if probs.dtype.itemsize >= 4 else torch.float32)
-    off = ((sums - 1).abs() > room).nonzero().flatten()
-    if len(off):
-        first = int(off[0])
-        raise InputError(
-            f"probs: expected rows that sum to 1, got {len(off)} of {len(probs)} that do not (row {first} sums to "
-            f"{float(sums[first]):.4g}); divide each row by its sum, or pass logits.softmax(-1) where these are scores."
-        )
+    check_scores("probs", probs, target, read_values=read_values)
+    if read_values:
+        _arrays.check_probs("probs", probs)
 
 
 def check_taxonomy(given: object) -> None:
@@ -152,7 +126,7 @@ def _doubles(argument: str, given: object) -> Tensor:
     return found
 
 
-def _check_length(argument: str, given: Tensor, count: int, like: str) -> None:
+def check_length(argument: str, given: Tensor, count: int, like: str) -> None:
     if len(given) != count:
         raise InputError(f"{argument}: expected shape ({count},), like {like}, got {tuple(given.shape)}.")
 

@@ -1,27 +1,32 @@
 """The metrics that accumulate, as torchmetrics classes: update with batches, compute once, on one process or several.
 
-Each gives what its function gives for all samples together, as a tensor in double precision. States are sums, which is
-what makes them add up over batches and processes. Import this file itself: it needs torchmetrics, the package does not.
+Each gives what its function gives for all samples together, as a tensor in double precision. States are sums, so they add up
+over batches and processes. `update` is arithmetic on the device of what it is given: it never waits for a GPU, and checks
+values on the CPU only (shapes and types always). `labelkin.metrics` imports this file, and with it torchmetrics, when one
+of its classes is first used.
 """
 
-import warnings
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import torch
 from torch import Tensor
 
-from labelkin._checks import check_choice, check_count
+from labelkin._arrays import check_class_positions, ranked, reads_values
+from labelkin._checks import InputError, check_choice, check_count
 from labelkin._extras import require
 from labelkin.metrics import basic, calibration, hierarchical
-from labelkin.metrics.inputs import Table, check_pair, table
+from labelkin.metrics.hierarchical import Positions
+from labelkin.metrics.inputs import Table, check_pair, check_probs, check_scores, check_taxonomy, table
+from labelkin.metrics.result import warn_undefined
+from labelkin.metrics.trees import TreeTensors, class_distances, tree_tensors
 from labelkin.metrics.weighted import scaled
 from labelkin.structure import DISTANCES, DistanceKind, Taxonomy
 
 if TYPE_CHECKING:
     from torchmetrics import Metric
 else:
-    Metric = require("torchmetrics", extra="torchmetrics", use="labelkin.metrics.modules").Metric
+    Metric = require("torchmetrics", extra="torchmetrics", use="the metric classes of labelkin.metrics").Metric
 
 __all__ = [
     "Accuracy",
@@ -59,7 +64,7 @@ class _Sums(Metric):
 
     def _divided(self, part: Tensor, whole: Tensor) -> Tensor:
         if not whole:
-            basic.warn_undefined(
+            warn_undefined(
                 f"{type(self).__name__}: there were no {self._what}, so it is undefined (NaN).", stacklevel=4
             )
         return part / whole
@@ -76,13 +81,12 @@ class _Mean(_Sums):
         self._add_sums("total", "count")
         self._tell_apart(type(self).__name__)
 
-    def _measure(self, given: Tensor, target: Tensor) -> basic.Metric:
+    def _values(self, given: Tensor, target: Tensor, *, read_values: bool) -> Tensor:
+        """Check what is given, and return one value per sample on its device."""
         raise NotImplementedError
 
     def update(self, given: Tensor, target: Tensor) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", basic.UndefinedMetric)  # a batch without mistakes is no news
-            values = self._measure(given, target).values
+        values = self._values(given, target, read_values=_reads_values(given))
         self.total += values.sum(dtype=torch.float64).to(self.total.device)
         self.count += values.numel()
 
@@ -95,8 +99,10 @@ class Accuracy(_Mean):
 
     higher_is_better = True
 
-    def _measure(self, given: Tensor, target: Tensor) -> basic.Metric:
-        return basic.accuracy(given, target)
+    def _values(self, given: Tensor, target: Tensor, *, read_values: bool) -> Tensor:
+        basic.check_alike(given, target, read_values=read_values)
+        check_class_positions("predicted", given, read_values=read_values)
+        return given == target
 
 
 class TopKAccuracy(_Mean):
@@ -110,11 +116,25 @@ class TopKAccuracy(_Mean):
         self.k = k
         self._tell_apart(type(self).__name__, k)
 
-    def _measure(self, given: Tensor, target: Tensor) -> basic.Metric:
-        return basic.top_k_accuracy(given, target, k=self.k)
+    def _values(self, given: Tensor, target: Tensor, *, read_values: bool) -> Tensor:
+        basic.check_ranked(given, target, read_values=read_values)
+        return basic.within_top_k(given, target, self.k)
 
 
-class MistakeSeverity(_Mean):
+class _OnTree(_Sums):
+    """A metric that keeps the arrays of its taxonomy on its device."""
+
+    def _keep_tree(self, taxonomy: Taxonomy) -> None:
+        check_taxonomy(taxonomy)
+        self.taxonomy = taxonomy
+        for name, part in tree_tensors(taxonomy)._asdict().items():
+            self.register_buffer(f"_tree_{name}", part, persistent=False)
+
+    def _tree(self, device: torch.device) -> TreeTensors:
+        return TreeTensors(*(getattr(self, f"_tree_{name}").to(device) for name in TreeTensors._fields))
+
+
+class MistakeSeverity(_Mean, _OnTree):
     """`labelkin.metrics.mistake_severity` of predicted and true classes: lower is better, NaN without mistakes."""
 
     higher_is_better = False
@@ -122,14 +142,20 @@ class MistakeSeverity(_Mean):
 
     def __init__(self, *, taxonomy: Taxonomy, **settings: Any) -> None:
         super().__init__(**settings)
-        self.taxonomy = taxonomy
+        self._keep_tree(taxonomy)
         self._tell_apart(type(self).__name__, taxonomy)
 
-    def _measure(self, given: Tensor, target: Tensor) -> basic.Metric:
-        return basic.mistake_severity(given, target, self.taxonomy)
+    def update(self, given: Tensor, target: Tensor) -> None:
+        classes, read = len(self.taxonomy.leaves), _reads_values(given)
+        basic.check_alike(given, target, classes, read_values=read)
+        check_class_positions("predicted", given, classes, read_values=read)
+        wrong = given != target  # right ones have the height 0
+        heights = class_distances(self._tree(_device(given)), "height", target, given)
+        self.total += heights.sum().to(self.total.device)
+        self.count += wrong.sum().to(self.count.device)
 
 
-class AverageDistance(_Mean):
+class AverageDistance(_Mean, _OnTree):
     """`labelkin.metrics.average_distance` of scores and true classes: 0 and up, lower is better."""
 
     higher_is_better = False
@@ -138,11 +164,16 @@ class AverageDistance(_Mean):
         super().__init__(**settings)
         check_count("k", k)
         check_choice("kind", kind, DISTANCES)
-        self.taxonomy, self.k, self.kind = taxonomy, k, kind
+        self._keep_tree(taxonomy)
+        if k > len(taxonomy.leaves):
+            raise InputError(f"k: expected at most the number of classes, {len(taxonomy.leaves)}, got {k}.")
+        self.k, self.kind = k, kind
         self._tell_apart(type(self).__name__, taxonomy, k, kind)
 
-    def _measure(self, given: Tensor, target: Tensor) -> basic.Metric:
-        return hierarchical.average_distance(given, target, self.taxonomy, k=self.k, kind=self.kind)
+    def _values(self, given: Tensor, target: Tensor, *, read_values: bool) -> Tensor:
+        check_scores("scores", given, target, len(self.taxonomy.leaves), read_values=read_values)
+        tree = self._tree(_device(given))
+        return class_distances(tree, self.kind, target.unsqueeze(-1), ranked(given, self.k)).mean(-1)
 
 
 class BrierScore(_Mean):
@@ -150,47 +181,67 @@ class BrierScore(_Mean):
 
     higher_is_better = False
 
-    def _measure(self, given: Tensor, target: Tensor) -> basic.Metric:
-        return calibration.brier_score(given, target)
+    def _values(self, given: Tensor, target: Tensor, *, read_values: bool) -> Tensor:
+        check_probs(given, target, read_values=read_values)
+        return calibration.squared_distances(given, target)
 
 
-class _Ancestors(_Sums):
-    """Sums of the ancestors that predicted and true classes have and share."""
+class _Ancestors(_OnTree):
+    """Sums of the ancestors that predicted and true classes have and share.
+
+    `predicted_as` and `target_as` are those of `labelkin.metrics.hierarchical_precision`.
+    """
 
     higher_is_better = True
     shared: Tensor
     predicted: Tensor
     true: Tensor
 
-    def __init__(self, *, taxonomy: Taxonomy, **settings: Any) -> None:
+    def __init__(
+        self,
+        *,
+        taxonomy: Taxonomy,
+        predicted_as: Positions = "classes",
+        target_as: Positions = "classes",
+        **settings: Any,
+    ) -> None:
         super().__init__(**settings)
-        self.taxonomy = taxonomy
+        hierarchical.check_positions_as(predicted_as, target_as)
+        self._keep_tree(taxonomy)
+        self.predicted_as, self.target_as = predicted_as, target_as
         self._add_sums("shared", "predicted", "true")
-        self._tell_apart(taxonomy)
+        self._tell_apart(taxonomy, predicted_as, target_as)
 
     def update(self, predicted: Tensor, target: Tensor) -> None:
-        counts = hierarchical.ancestor_counts(predicted, target, self.taxonomy)
+        counts = hierarchical.ancestor_counts(
+            predicted,
+            target,
+            self._tree(_device(predicted)),
+            predicted_as=self.predicted_as,
+            target_as=self.target_as,
+            read_values=_reads_values(predicted),
+        )
         self.shared += counts.shared.sum().to(self.shared.device)
         self.predicted += counts.predicted.sum().to(self.predicted.device)
         self.true += counts.true.sum().to(self.true.device)
 
 
 class HierarchicalPrecision(_Ancestors):
-    """`labelkin.metrics.hierarchical_precision` of predicted and true classes: 0 to 1, higher is better."""
+    """`labelkin.metrics.hierarchical_precision` of predicted and true classes or nodes: 0 to 1, higher is better."""
 
     def compute(self) -> Tensor:
         return self._divided(self.shared, self.predicted)
 
 
 class HierarchicalRecall(_Ancestors):
-    """`labelkin.metrics.hierarchical_recall` of predicted and true classes: 0 to 1, higher is better."""
+    """`labelkin.metrics.hierarchical_recall` of predicted and true classes or nodes: 0 to 1, higher is better."""
 
     def compute(self) -> Tensor:
         return self._divided(self.shared, self.true)
 
 
 class HierarchicalF1(_Ancestors):
-    """`labelkin.metrics.hierarchical_f1` of predicted and true classes: 0 to 1, higher is better."""
+    """`labelkin.metrics.hierarchical_f1` of predicted and true classes or nodes: 0 to 1, higher is better."""
 
     def compute(self) -> Tensor:
         return self._divided(2 * self.shared, self.predicted + self.true)
@@ -204,15 +255,15 @@ class WeightedAccuracy(_Sums):
     misses: Tensor
     distances: Tensor
 
-    def __init__(self, *, distances: Table, normalise: bool = False, **settings: Any) -> None:
+    def __init__(self, *, distances: Table, normalize: bool = False, **settings: Any) -> None:
         super().__init__(**settings)
         size = len(table("distances", distances))
-        self.register_buffer("distances", scaled(distances, size, normalise=normalise), persistent=False)
+        self.register_buffer("distances", scaled(distances, size, normalize=normalize), persistent=False)
         self._add_sums("hits", "misses")
         self._tell_apart(self.distances)
 
     def update(self, predicted: Tensor, target: Tensor) -> None:
-        check_pair(predicted, target, len(self.distances))
+        check_pair(predicted, target, len(self.distances), read_values=_reads_values(predicted))
         self.hits += (predicted == target).sum()
         self.misses += self.distances[target.long(), predicted.long()].sum()
 
@@ -235,14 +286,22 @@ class CalibrationError(_Sums):
         self._add_sums(*calibration.BinSums._fields, size=(bins,))
 
     def update(self, probs: Tensor, target: Tensor) -> None:
-        sums = calibration.bin_sums(probs, target, self.bins)
+        sums = calibration.bin_sums(probs, target, self.bins, read_values=_reads_values(probs))
         self.samples += sums.samples
         self.confidence += sums.confidence
         self.hits += sums.hits
 
     def compute(self) -> Tensor:
         sums = calibration.BinSums(self.samples, self.confidence, self.hits)
-        return self.samples.new_tensor(calibration.calibration_of(sums).error)
+        return self.samples.new_tensor(calibration.calibration_of(sums).mean)
+
+
+def _device(given: object) -> torch.device:
+    return given.device if isinstance(given, Tensor) else torch.device("cpu")
+
+
+def _reads_values(given: object) -> bool:
+    return isinstance(given, Tensor) and reads_values(given)
 
 
 def _bytes_of(part: object) -> bytes:

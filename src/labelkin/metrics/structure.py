@@ -1,21 +1,23 @@
 """Whether label vectors hold the structure of a reference (001, Eq. 4)."""
 
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, check_choice
-from labelkin.metrics.basic import warn_undefined
 from labelkin.metrics.inputs import Table, check_rows, distance_table
+from labelkin.metrics.result import Metric, warn_undefined
 
 Given = Literal["vectors", "distances"]
 
 
-class StructureCorrelation(NamedTuple):
-    mean: float
-    per_class: Tensor  # (K,), NaN where undefined
+@dataclass(frozen=True, eq=False)
+class StructureCorrelation(Metric):
+    """A metric with one value per class, NaN where it is undefined."""
+
     dropped: int  # classes whose distances are all equal, here or in the reference
 
 

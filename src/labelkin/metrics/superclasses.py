@@ -9,8 +9,9 @@ from torch import Tensor
 
 from labelkin._checks import InputError
 from labelkin.metrics import kmeans
-from labelkin.metrics.basic import Metric, mean_of
+from labelkin.metrics.basic import mean_of
 from labelkin.metrics.inputs import check_probs, check_rows, check_scores, group_of_class
+from labelkin.metrics.result import Metric
 
 
 def superclass_accuracy(probs: Tensor, target: Tensor, groups: Tensor | Sequence[int]) -> Metric:

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from labelkin._arrays import class_positions
 from labelkin._checks import InputError, check_count, near, plain_names
 from labelkin.objectives import inputs
 from labelkin.objectives._state import check_before_loading, signature_of
@@ -296,7 +297,7 @@ class Objective(Reducer):
         """Return the class positions asked for; refuse all of them if a table of that size would be very large."""
         device = next((t.device for t in (*self.parameters(), *self.buffers())), None)
         if classes is not None:
-            return inputs.class_positions(classes, self.num_classes).to(device)
+            return class_positions("classes", classes, self.num_classes).to(device)
         if self.num_classes * (width or self.num_classes) > LARGEST_TABLE:
             raise InputError(
                 f"label_vectors: all {self.num_classes} rows of {width or self.num_classes} numbers would take too much "

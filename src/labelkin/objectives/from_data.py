@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from labelkin import relations
+from labelkin._arrays import check_class_positions
 from labelkin._checks import InputError
 from labelkin.structure import Taxonomy
 
@@ -31,7 +32,7 @@ class FromData:
     def __init__(self, classes: tuple[str, ...], inputs: Tensor, targets: Tensor) -> None:
         if not isinstance(inputs, Tensor):
             raise InputError(f"inputs: expected a tensor (n, ...), got {type(inputs).__name__}.")
-        _check_targets(targets, len(inputs), len(classes))
+        check_class_positions("targets", targets, len(classes), shape=(len(inputs),))
         self.classes, self.inputs, self.targets = classes, inputs, targets
 
     @cached_property
@@ -67,14 +68,3 @@ def _narrowed(inputs: Tensor) -> Tensor:
         return inputs
     axes = torch.randn(inputs.shape[1], LDA_FEATURES, generator=torch.Generator().manual_seed(0))
     return inputs.cpu().float() @ axes
-
-
-def _check_targets(targets: Tensor, samples: int, classes: int) -> None:
-    if not isinstance(targets, Tensor):
-        raise InputError(f"targets: expected a tensor of class positions, got {type(targets).__name__}.")
-    if targets.shape != (samples,) or targets.is_floating_point():
-        got = f"{tuple(targets.shape)} of {targets.dtype}"
-        raise InputError(f"targets: expected a class position for each of {samples} inputs, got {got}.")
-    if samples and not 0 <= int(targets.min()) <= int(targets.max()) < classes:
-        wrong = f"{int(targets.min())} to {int(targets.max())}"
-        raise InputError(f"targets: expected class positions from 0 to {classes - 1}, got {wrong}.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from labelkin._arrays import check_class_positions, check_probs
 from labelkin._checks import InputError
 from labelkin.objectives.batch import Batch
 from labelkin.relations.matrices import check_not_negative, read_numbers
@@ -112,17 +113,6 @@ def single(objective: Objective, outputs: Any) -> Tensor:
     return widened(first)
 
 
-def class_positions(classes: Any, count: int) -> Tensor:
-    """Return class positions as a tensor of int64."""
-    try:
-        positions = torch.as_tensor(classes, dtype=torch.int64)
-    except (TypeError, ValueError, RuntimeError):
-        raise InputError(f"classes: expected class positions from 0 to {count - 1}, got {classes!r:.60}.") from None
-    if positions.numel() and not 0 <= int(positions.min()) <= int(positions.max()) < count:
-        raise InputError(f"classes: expected class positions from 0 to {count - 1}, got {classes!r}.")
-    return positions
-
-
 def class_weights(values: Any, classes: int) -> Tensor:
     """Return class weights as a tensor (K,)."""
     weights = read_numbers("class_weight", values).to(torch.get_default_dtype())
@@ -173,11 +163,7 @@ def _checked_target(objective: Objective, target: Tensor, weight: Tensor, node: 
     if node is not None:
         unused = unused | (node >= 0)
     target = torch.where(unused, torch.zeros_like(target), target)
-    if _may_look(target):
-        low, high = int(target.min()), int(target.max())
-        if low < 0 or high >= objective.num_classes:
-            wrong = low if low < 0 else high
-            raise InputError(f"target: expected class positions from 0 to {objective.num_classes - 1}, got {wrong}.")
+    check_class_positions("target", target, objective.num_classes, read_values=_may_look(target))
     return target
 
 
@@ -197,13 +183,9 @@ def _checked_soft_target(
         raise InputError(
             f"target: expected class probabilities of shape {(*lead, objective.num_classes)}, got {tuple(target.shape)}."
         )
-    tolerance = max(
-        1e-3, 2 * torch.finfo(target.dtype).eps
-    )  # each of the rounded probabilities is off by up to eps / 2
-    target = widened(target).reshape(-1, objective.num_classes)
-    if _may_look(target) and not bool((target >= 0).all() & ((target.sum(-1) - 1).abs() < tolerance).all()):
-        raise InputError("target: expected class probabilities that are at least 0 and sum to 1.")
-    target, weight = target.to(dtype), objective.class_weight
+    if _may_look(target):
+        check_probs("target", target)
+    target, weight = target.reshape(-1, objective.num_classes).to(dtype), objective.class_weight
     return target if weight is None else target * weight.to(dtype)
 
 

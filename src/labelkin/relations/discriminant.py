@@ -6,6 +6,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from labelkin._arrays import check_class_positions
 from labelkin._checks import InputError, check_choice, check_count, listed
 from labelkin._extras import require
 from labelkin.relations.matrices import cosines, count_classes, kin_rows, read_numbers
@@ -61,10 +62,7 @@ def _checked_samples(inputs: Any, targets: Any, classes: int | Sequence[str] | N
     if not len(labels):
         raise InputError("inputs: expected samples of every class, got none.")
     count = count_classes(int(labels.max()) + 1 if classes is None else classes)
-    if labels.min() < 0 or labels.max() >= count:
-        raise InputError(
-            f"targets: expected class positions from 0 to {count - 1}, got {labels.min()} to {labels.max()}."
-        )
+    check_class_positions("targets", labels, count)
     missing = (labels.long().bincount(minlength=count) == 0).nonzero().flatten().tolist()
     if missing:
         raise InputError(f"targets: no sample of class {listed(missing)}; every class needs at least one.")

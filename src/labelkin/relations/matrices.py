@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from labelkin._arrays import sum_tolerance
 from labelkin._checks import InputError, check_count, check_names, listed, plain_names
 
 ROUNDING = 1e-12  # a similarity this small is a zero that was computed
-ROW_SUM_SLACK = 1e-6
 
 
 def count_classes(classes: int | Sequence[str]) -> int:
@@ -63,7 +63,7 @@ def check_not_negative(argument: str, values: Tensor) -> None:
 def check_row_sums(argument: str, matrix: Tensor, *, zero_rows: bool) -> None:
     """Every row is a distribution over the classes, or all zero where `zero_rows` allows it."""
     sums = matrix.sum(-1, dtype=torch.float64)
-    fine = (sums - 1).abs() <= ROW_SUM_SLACK
+    fine = (sums - 1).abs() <= sum_tolerance(matrix.dtype, matrix.shape[-1])
     if zero_rows:
         fine |= sums == 0
     if not fine.all():

@@ -50,7 +50,7 @@ def _tree_table(kinship: Kinship, taxonomy: Taxonomy, groups: Groups | None) -> 
     for k, name in enumerate(taxonomy.classes):
         group = "–" if groups is None else groups.names[groups.of_class[k]]
         other = int(kinship.nearest.positions[k, 0])
-        tau = float("nan") if kinship.structure is None else float(kinship.structure.per_class[k])
+        tau = float("nan") if kinship.structure is None else float(kinship.structure.values[k])
         rows.append((name, group, taxonomy.classes[other], int(far[k, other]), None if isnan(tau) else round(tau, 3)))
     return Table(("class", "superclass", "nearest learned", "its tree distance", "correlation"), rows)
 

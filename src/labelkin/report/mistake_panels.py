@@ -57,8 +57,9 @@ def mistake_panels(mistakes: Mistakes | None, groups: Groups | None, why: str) -
         Panel(
             "operating",
             titles["operating"],
-            "Where the class is less probable than a threshold (numbers on the curve), its first ancestor that reaches it is "
-            "named instead: answers say less (specificity) and are true more often (correctness).",
+            "From the root, the answer follows the most probable branch for as long as its probability reaches a threshold "
+            "(numbers on the curve). With a higher threshold answers say less (specificity) and are right more often "
+            "(correctness).",
             {"": figures.operating_curve(curve)},
             Table(
                 ("threshold", "specificity", "correctness", "answers that are a class"),

@@ -1,6 +1,5 @@
 """What a model gets wrong, from its scores alone: confusions, what they cost, and what deciding otherwise changes."""
 
-import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,7 +8,7 @@ from torch import Tensor
 from labelkin import decide, metrics
 from labelkin.analysis import Confusions, Costliest, Disagreement, confusion_matrix, costliest, disagreement
 from labelkin.decide import OperatingCurve
-from labelkin.metrics import Calibration, UndefinedMetric
+from labelkin.metrics import Calibration
 from labelkin.structure import Taxonomy
 
 DEEP = 5  # of AHD@5
@@ -60,7 +59,7 @@ def mistakes_of(scores: Tensor, target: Tensor, taxonomy: Taxonomy, *, log_probs
         found,
         samples,
         metrics.expected_calibration_error(probs, target),
-        _cost_rule(scores, probs, target, taxonomy),
+        _cost_rule(probs, target, taxonomy),
         decide.operating_curve(decide.node_probs(probs, taxonomy), target, taxonomy),
     )
 
@@ -70,21 +69,14 @@ def _first(predicted: Tensor, target: Tensor, names: Sequence[str], true: str, t
     return tuple(those.nonzero().flatten()[:IMAGES].tolist())
 
 
-def _cost_rule(scores: Tensor, probs: Tensor, target: Tensor, taxonomy: Taxonomy) -> CostRule:
-    expected = decide.expected_costs(probs, taxonomy)
-    before, after = scores.argmax(-1), expected.argmin(-1)
+def _cost_rule(probs: Tensor, target: Tensor, taxonomy: Taxonomy) -> CostRule:
+    found = decide.compare_rules(probs, target, taxonomy, k=min(DEEP, len(taxonomy.leaves)))
     return CostRule(
-        _measured(scores, before, target, taxonomy),
-        _measured(-expected, after, target, taxonomy),
-        disagreement(before, after, target, classes=len(taxonomy.leaves)),
+        _measured(found.before),
+        _measured(found.after),
+        disagreement(found.before.answer, found.after.answer, target, classes=len(taxonomy.leaves)),
     )
 
 
-def _measured(ranked: Tensor, predicted: Tensor, target: Tensor, taxonomy: Taxonomy) -> Measured:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetric)  # without mistakes the NaN says so itself
-        return Measured(
-            metrics.accuracy(predicted, target).mean,
-            metrics.mistake_severity(predicted, target, taxonomy).mean,
-            metrics.average_distance(ranked, target, taxonomy, k=min(DEEP, len(taxonomy.leaves))).mean,
-        )
+def _measured(decided: decide.Decided) -> Measured:
+    return Measured(decided.accuracy, decided.severity, decided.average_distance)

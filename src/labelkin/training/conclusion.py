@@ -29,7 +29,7 @@ def conclude(objective: Objective, scores: Tensor, target: Tensor, taxonomy: Tax
         probs = torch.softmax(scores.double(), -1) if objective.has_probabilities else None
         if taxonomy is not None and scores.shape[-1] >= TOP:
             found["ahd5"] = metrics.average_distance(scores, target, taxonomy, k=TOP).mean
-        found["ece"] = nan if probs is None else metrics.expected_calibration_error(probs, target).error
+        found["ece"] = nan if probs is None else metrics.expected_calibration_error(probs, target).mean
         found["brier"] = nan if probs is None else metrics.brier_score(probs, target).mean
         if taxonomy is not None:
             found |= _by_cost(probs, target, taxonomy)
@@ -41,13 +41,11 @@ def _by_cost(probs: Tensor | None, target: Tensor, taxonomy: Taxonomy) -> dict[s
     """The figures after deciding by least expected distance (CRM)."""
     if probs is None:
         return dict.fromkeys(("crm_accuracy", "crm_severity", "crm_ahd5"), nan)
-    nearness = -decide.expected_costs(probs, taxonomy)
-    decided = nearness.argmax(-1)
-    top = min(TOP, nearness.shape[-1])
+    found = decide.compare_rules(probs, target, taxonomy, k=min(TOP, probs.shape[-1])).after
     return {
-        "crm_accuracy": metrics.accuracy(decided, target).mean,
-        "crm_severity": metrics.mistake_severity(decided, target, taxonomy).mean,
-        "crm_ahd5": metrics.average_distance(nearness, target, taxonomy, k=top).mean,
+        "crm_accuracy": found.accuracy,
+        "crm_severity": found.severity,
+        "crm_ahd5": found.average_distance,
     }
 
 

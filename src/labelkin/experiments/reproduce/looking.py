@@ -83,7 +83,7 @@ def class_accuracies(claim: Mapping[str, Any], runs: Columns) -> Found:
     first = runs[column][row][0].record
     outputs, predictor = RunFolder(first.path).outputs(), load(first.path)
     counts = metrics.confusion_matrix(outputs["scores"].argmax(-1), outputs["target"], len(predictor.classes))
-    weighted = metrics.weighted_accuracy(counts, predictor.taxonomy.distance("semantic"), normalise=True).per_class
+    weighted = metrics.weighted_accuracy(counts, predictor.taxonomy.distance("semantic"), normalize=True).values
     plain = counts.diagonal() / counts.sum(1)
     told = ", ".join(f"{n} {p:.2f}/{w:.2f}" for n, p, w in zip(predictor.classes, plain, weighted, strict=True))
     return None, f"a curve by epoch is not kept; at the end, plain/weighted accuracy: {told}"

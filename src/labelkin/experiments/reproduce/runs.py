@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from labelkin.experiments.published import Measure
 from labelkin.experiments.reproduce.verdict import Measured
+from labelkin.metrics.curves import first_epoch_reaching, share_of_epochs_saved
 
 
 class Run(NamedTuple):
@@ -28,7 +29,7 @@ Arms = Mapping[str, Sequence[Run]]  # the runs of a column by row
 def measured(measure: Measure, runs: Sequence[Run], reference: Sequence[Run] = ()) -> Measured | None:
     """The measure seed by seed; None where it was not taken. `reference` is the row that epochs are saved against."""
     if measure.name == "epochs_saved":
-        saved = epochs_saved(runs, reference)
+        saved = share_of_epochs_saved(mean_curve(runs), mean_curve(reference))
         return None if saved is None else Measured({0: 100 * saved})
     take = MEASURES.get(measure.name)
     if take is None:
@@ -77,16 +78,7 @@ def mean_curve(runs: Sequence[Run]) -> list[float]:
 
 def reached(runs: Sequence[Run], reference: Sequence[Run]) -> int | None:
     """The first epoch at which the mean curve is at the reference's best; None where it never is."""
-    ours, theirs = mean_curve(runs), mean_curve(reference)
-    if not ours or not theirs:
-        return None
-    return next((epoch for epoch, value in enumerate(ours, 1) if value >= max(theirs)), None)
-
-
-def epochs_saved(runs: Sequence[Run], reference: Sequence[Run]) -> float | None:
-    """`1 - e/E` (001), from the mean curves; None where the reference's best is never reached."""
-    epoch = reached(runs, reference)
-    return None if epoch is None else 1 - epoch / len(mean_curve(reference))
+    return first_epoch_reaching(mean_curve(runs), mean_curve(reference))
 
 
 def restlessness(values: Sequence[float]) -> float:
