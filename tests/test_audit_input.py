@@ -130,10 +130,10 @@ def changed(array: np.ndarray, place: Any, value: Any) -> np.ndarray:
         (
             lambda: {"logits": real_probs() * changed(np.ones((1297, 1)), [3, 8], 0.6)},
             "probs",
-            "2 of 1297 rows don't sum to 1",
+            "got 2 of 1297 that do not",
         ),
-        (lambda: {"logits": changed(real_probs(), (5, 0), 0.5)}, "probs", "the worst, sample 5, sums to"),
-        (dict, "probs", "which are logits or other scores"),
+        (lambda: {"logits": changed(real_probs(), (5, 0), 0.5)}, "probs", "(sample 5 sums to"),
+        (dict, "probs", "which look like logits or log-probabilities; say --kind logits"),
         (lambda: {"logits": changed(real()[0], (7, [1, 2]), np.nan)}, "logits", "2 value(s) missing, NaN or infinite"),
         (lambda: {"logits": changed(real()[0], (7, 1), np.nan)}, "logits", "in column 1 (1), first in sample 7"),
         (lambda: {"target": real()[1] + 3}, "logits", "10, 11, 12 is not among the classes"),
@@ -198,7 +198,7 @@ def test_names_that_are_wrong(folder: Path, options: list[str], sentence: str):
             ".csv",
             "target,cat,dog\ncat,.5,.5\ndog,.9,.5\n",
             ["--kind", "probs"],
-            "1 of 2 rows don't sum to 1; the worst, line 3",
+            "got 1 of 2 that do not (line 3 sums to 1.4)",
         ),
         (
             ".csv",
