@@ -25,7 +25,7 @@ def tree_tensors(taxonomy: Taxonomy, device: torch.device | None = None) -> Tree
 
 def shared_depth(tree: TreeTensors, left: Tensor, right: Tensor) -> Tensor:
     """The depth of the deepest node above both nodes, column by column so that nothing is larger than the answer."""
-    left, right = torch.broadcast_tensors(left, right)
+    left, right = torch.broadcast_tensors(left, right)  # type: ignore[no-untyped-call]
     shared = torch.full_like(left, -1)
     for column in tree.paths.unbind(1):
         above = column[left]
@@ -35,7 +35,7 @@ def shared_depth(tree: TreeTensors, left: Tensor, right: Tensor) -> Tensor:
 
 def class_distances(tree: TreeTensors, kind: DistanceKind, left: Tensor, right: Tensor) -> Tensor:
     """What `Taxonomy.distance(kind, left, right)` returns for class positions, in double precision."""
-    left, right = torch.broadcast_tensors(tree.leaves[left.long()], tree.leaves[right.long()])
+    left, right = torch.broadcast_tensors(tree.leaves[left.long()], tree.leaves[right.long()])  # type: ignore[no-untyped-call]
     shared = shared_depth(tree, left, right)
     if kind == "height":
         return tree.height[tree.paths[left, shared]].double()
