@@ -175,7 +175,7 @@ LOSSES = [
     (lambda: one_hot.loss(Z, Y > 0), "target: expected whole numbers, got torch.bool"),
     (lambda: one_hot.loss(Z, [0, 1, 2, 0]), "target: expected a tensor, got list"),
     (lambda: one_hot.loss(Z, Y.float()), "target: expected class probabilities of shape (4, 3), got (4,)"),
-    (lambda: one_hot.loss(Z, torch.ones(4, 3)), "target: expected class probabilities that are at least 0"),
+    (lambda: one_hot.loss(Z, torch.ones(4, 3)), "target: expected rows that sum to 1"),
     (lambda: one_hot.loss(Z, torch.tensor([[2.0, -1, 0]] * 4)), "target: expected class probabilities"),
     (lambda: one_hot.loss(Z, torch.full((4, 3), NAN)), "target: expected class probabilities"),
     (lambda: one_hot.loss(Z[:0], Y[:0]), "outputs: expected at least one sample, got an empty batch"),
