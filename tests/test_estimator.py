@@ -24,19 +24,20 @@ from labelkin import OBJECTIVES, InputError, KinClassifier, Taxonomy
 from labelkin.structure import catalogue
 from requires import skip_unless
 
-SELECTED = {
-    "check_classifiers_train",
-    "check_classifiers_classes",
-    "check_classifiers_one_label_sample_weights",
-    "check_decision_proba_consistency",
-    "check_estimators_dtypes",
-    "check_estimators_pickle",
-    "check_estimators_unfitted",
-    "check_fit2d_1feature",
-    "check_fit_idempotent",
-    "check_methods_subset_invariance",
-    "check_sample_weights_not_overwritten",
+# The checks of scikit-learn that cannot hold, by objective, each with its reason.
+WEIGHT_CHECK = "check_sample_weight_equivalence_on_dense_data"
+EXPECTED_FAILURES = {
+    "adaptive-labels": {
+        WEIGHT_CHECK: (
+            "The label of a sample is the mean of the other samples of its class, so a sample of weight 2 is left out as "
+            "a whole, while each of two copies is compared with a mean that contains the other copy. The memory of a "
+            "label counts samples, which repeating changes and normalized weights do not. The check holds with "
+            "leave_one_out=False and memory=0."
+        )
+    }
 }
+# Enough epochs and a high rate: the checks ask for an accuracy of .83 on blobs, and every fit must be short.
+CHECKED = {"epochs": 5, "lr": 0.02}
 NAMES = np.array(["ship", "cat", "dog"])  # of iris, to have a shipped tree: not in the order of the alphabet
 TREE = Taxonomy.from_nested({"animal": ["dog", "cat"], "thing": ["ship", "car"]})
 
@@ -50,17 +51,23 @@ def quick(objective: str = "one-hot", **params: Any) -> KinClassifier:
     return KinClassifier(objective, **{"epochs": 15, "batch_size": 32, "random_state": 0, **params})
 
 
-@parametrize_with_checks([KinClassifier(epochs=25)])
+def expected_failures(estimator: KinClassifier) -> dict[str, str]:
+    return EXPECTED_FAILURES.get(estimator.objective, {})
+
+
+@parametrize_with_checks(
+    [KinClassifier(objective, **CHECKED) for objective in OBJECTIVES], expected_failed_checks=expected_failures
+)
 def test_scikit_learns_own_checks(estimator: KinClassifier, check: Any):
     check(estimator)
 
 
-@pytest.mark.parametrize("objective", ["one-hot", "adaptive-labels"])
-def test_scikit_learns_own_checks_for_other_objectives(objective: str):
+def test_adaptive_labels_fail_the_weight_check_for_the_reason_given():
     checks = {check.func.__name__: check for _, check in estimator_checks_generator(KinClassifier())}
-    assert set(checks) >= SELECTED
-    for name in sorted(SELECTED):
-        checks[name](KinClassifier(objective, epochs=25))
+    check = checks[WEIGHT_CHECK]
+    with pytest.raises(AssertionError, match="not equivalent"):
+        check(KinClassifier("adaptive-labels", **CHECKED))
+    check(KinClassifier("adaptive-labels", options={"leave_one_out": False, "memory": 0}, **CHECKED))
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -180,6 +187,151 @@ def test_weights_find_their_samples_in_shuffled_batches():
     weight = np.where(claims == y.repeat(3), 20.0, 1.0)
     model = quick(epochs=40, batch_size=16).fit(X.repeat(3, axis=0), claims, sample_weight=weight)
     assert model.score(X, y) > 0.9
+
+
+def test_a_relation_from_the_data_counts_the_weights():
+    X, y = iris()
+    weight = np.random.default_rng(0).integers(1, 5, 150)
+    weight[y == "cat"] = np.where(X[y == "cat"][:, 0] > 5.8, 40, 1)
+    whole = {"batch_size": 4000, "epochs": 5}
+    weighted = quick("mixed-cross-entropy", **whole).fit(X, y, sample_weight=weight)
+    repeated = quick("mixed-cross-entropy", **whole).fit(X.repeat(weight, axis=0), y.repeat(weight))
+    scaled = quick("mixed-cross-entropy", **whole).fit(X, y, sample_weight=weight * 1e-4)
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-7)
+    np.testing.assert_allclose(weighted.predict_proba(X), scaled.predict_proba(X), rtol=1e-7)
+
+
+def test_a_tree_from_the_data_counts_the_weights():
+    """The samples of "b" lie near "a" and near "c": their weights say which of the two is its sibling."""
+    X, y = np.array([[0.0], [1.0], [11.0], [12.0]]), np.array(["a", "b", "b", "c"])
+    for weight, pair in (([1, 9, 1, 1], "ab"), ([1, 1, 9, 1], "bc")):
+        tree = quick("hierarchical", epochs=1).fit(X, y, sample_weight=weight).model_.objective.taxonomy
+        assert tree.distance("height", [0], [1]).item() == (1 if pair == "ab" else 2)
+
+
+# Class weights
+
+
+def few_eights() -> tuple[np.ndarray, np.ndarray]:
+    """Digits of which only 20 are eights."""
+    X, y = load_digits(return_X_y=True)
+    kept = (y != 8) | (np.cumsum(y == 8) <= 20)
+    return X[kept], y[kept]
+
+
+@pytest.mark.parametrize("objective", ["one-hot", "hierarchical", "label-embedding"])
+def test_balanced_class_weights_are_sample_weights_by_class(objective: str):
+    X, y = few_eights()
+    counts = np.bincount(y)
+    by_hand = len(y) / (10 * counts)
+    fitted = [
+        quick(objective, epochs=2, class_weight=class_weight).fit(X, y).decision_function(X)
+        for class_weight in ("balanced", dict(enumerate(by_hand)), None)
+    ]
+    np.testing.assert_allclose(fitted[0], fitted[1], rtol=1e-9)
+    assert np.abs(fitted[0] - fitted[2]).max() > 0.01
+
+
+def test_balanced_class_weights_find_more_of_a_rare_class():
+    X, y = load_digits(return_X_y=True)
+    rare, rare_y = few_eights()
+    eights = X[y == 8]
+    recall = {
+        class_weight: np.mean(quick(epochs=4, class_weight=class_weight).fit(rare, rare_y).predict(eights) == 8)
+        for class_weight in (None, "balanced")
+    }
+    assert recall["balanced"] > recall[None] + 0.05
+
+
+def test_class_weights_multiply_sample_weights():
+    """Balanced weights undo sample weights that are the same for all samples of a class."""
+    X, y = few_eights()
+    weight = np.where(y % 2, 2.0, 1.0)
+    by_hand = {digit: 1 / weight[y == digit].sum() for digit in range(10)}
+    balanced = quick(epochs=2, class_weight="balanced").fit(X, y, sample_weight=weight)
+    given = quick(epochs=2, class_weight=by_hand).fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(balanced.decision_function(X), given.decision_function(X), rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("class_weight", "sentence"),
+    [
+        ("balance", "class_weight: expected 'balanced', a dict of labels to weights, or None"),
+        ([1, 2, 3], "class_weight: expected 'balanced', a dict"),
+        ({"cat": -1.0, "dog": 1.0, "ship": 1.0}, r"class_weight\['cat'\]: expected a number in \[0, inf\], got -1.0"),
+        ({"cat": 1.0, "bird": 1.0}, "class_weight: .*'bird'"),
+        ({"cat": 0, "dog": 0, "ship": 0}, "class_weight: .*at least one weight above 0"),
+    ],
+)
+def test_bad_class_weights_are_refused(class_weight: Any, sentence: str):
+    with pytest.raises(InputError, match=sentence):
+        quick(class_weight=class_weight).fit(*iris())
+
+
+def test_a_dict_names_only_the_classes_whose_weight_is_not_one():
+    X, y = iris()
+    some = quick(epochs=2, class_weight={"cat": 5}).fit(X, y).predict_proba(X)
+    every = quick(epochs=2, class_weight={"cat": 5, "dog": 1, "ship": 1}).fit(X, y).predict_proba(X)
+    assert np.array_equal(some, every)
+
+
+# Inner nodes as labels
+
+DIGIT_TREE = Taxonomy.from_nested({"even": ["0", "2", "4", "6", "8"], "odd": ["1", "3", "5", "7", "9"]})
+NODE_OBJECTIVES = [name for name, objective in OBJECTIVES.items() if objective.takes_nodes]
+
+
+def digits_with_groups(share: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Digits, their names, and labels of which `share` say only "even" or "odd"."""
+    X, y = load_digits(return_X_y=True)
+    names = y.astype(str).astype(object)
+    coarse = np.random.default_rng(0).random(len(y)) < share
+    return X, names, np.where(coarse, np.where(y % 2, "odd", "even"), names)
+
+
+@pytest.mark.parametrize("objective", NODE_OBJECTIVES)
+def test_inner_nodes_are_labels(objective: str):
+    X, names, labels = digits_with_groups(0.5)
+    model = quick(objective, taxonomy=DIGIT_TREE, epochs=6).fit(X, labels)
+    assert model.classes_.tolist() == [str(digit) for digit in range(10)]
+    assert set(model.predict(X)) <= set(names)
+    assert (model.predict(X) == names).mean() > 0.9
+
+
+def test_samples_of_inner_nodes_teach():
+    """With two samples of each digit by name, hundreds known to be even or odd tell even from odd."""
+    X, names, _ = digits_with_groups(0)
+    named = np.concatenate([np.flatnonzero(names == str(digit))[:2] for digit in range(10)])
+    labels = np.where(names.astype(int) % 2, "odd", "even").astype(object)
+    labels[named] = names[named]
+    parity = names.astype(int) % 2
+
+    def parity_found(rows: Any) -> float:
+        model = quick("conditional-softmax", taxonomy=DIGIT_TREE, epochs=15).fit(X[rows], labels[rows])
+        return float((model.predict(X).astype(int) % 2 == parity).mean())
+
+    assert parity_found(np.arange(len(X))) > parity_found(named) + 0.05
+
+
+def test_inner_nodes_with_weights_of_classes_and_samples():
+    X, names, labels = digits_with_groups(0.3)
+    weight = np.where(labels == "odd", 0.0, 1.0)
+    without = quick("hierarchical", taxonomy=DIGIT_TREE, epochs=2).fit(X[weight > 0], labels[weight > 0])
+    weighted = quick("hierarchical", taxonomy=DIGIT_TREE, epochs=2).fit(X, labels, sample_weight=weight)
+    np.testing.assert_allclose(weighted.predict_proba(X), without.predict_proba(X), rtol=1e-9)
+    balanced = quick("hierarchical", taxonomy=DIGIT_TREE, epochs=4, class_weight={"even": 0.1}).fit(X, labels)
+    assert (balanced.predict(X) == names).mean() > 0.8
+
+
+def test_inner_nodes_are_refused_where_they_have_no_meaning():
+    X, _, labels = digits_with_groups(0.2)
+    refused = [name for name in OBJECTIVES if name not in NODE_OBJECTIVES]
+    assert refused
+    for objective in refused:
+        with pytest.raises(InputError, match=f"y: 'even', 'odd' .* inner nodes .*{objective}.* such as 'hierarchical'"):
+            quick(objective, taxonomy=DIGIT_TREE).fit(X, labels)
+    with pytest.raises(InputError, match="y: no sample is labeled with a class below the inner node 'odd'"):
+        quick("hierarchical", taxonomy=DIGIT_TREE).fit(X, np.where(np.isin(labels, list("13579")), "odd", labels))
 
 
 # Numbers

@@ -1,4 +1,4 @@
-"""The scikit-learn door: an estimator for pipelines, cross-validation and grid search."""
+"""A scikit-learn estimator, for pipelines, cross-validation and grid search."""
 
 # ruff: noqa: N803, N806  (X is scikit-learn's own name)
 
@@ -6,8 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from copy import deepcopy
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,31 +14,31 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_choice, plain
+from labelkin._checks import InputError, check_choice, check_number, listed, plain
 from labelkin._extras import MissingExtra
-from labelkin.data import ArraySplit, Batches, Dataset, Minibatch, Normalise
-from labelkin.objectives import OBJECTIVES
+from labelkin.data import ArraySplit, Dataset
+from labelkin.objectives import OBJECTIVES, Context
 from labelkin.structure import Taxonomy
-from labelkin.training import Classify, Model, Place, Settings, Trainer
-from labelkin.training.assemble import build_model, context_for, taxonomy_for
+from labelkin.structure.named import load_tree
+from labelkin.training import Model, Settings, Trainer
+from labelkin.training.assemble import build_model, taxonomy_for
+from labelkin.training.weighted import WeightedClassify, node_positions, standardized_dataset
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.preprocessing import StandardScaler
-    from sklearn.utils import check_array, check_random_state
+    from sklearn.utils import check_array, check_random_state, compute_class_weight
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 except ImportError as error:
     raise MissingExtra(
-        "KinClassifier needs scikit-learn 1.6 or later, which is not installed: pip install 'labelkin[sklearn]'"
+        "KinClassifier needs scikit-learn 1.7 or later, which is not installed: pip install 'labelkin[sklearn]'"
     ) from error
 
 DEVICES = ("cpu", "cuda", "mps", "auto")
 FLOATS = (np.float64, np.float32)
 PREDICTED_AT_ONCE = 1024  # samples
-
-
 Floats = npt.NDArray[np.floating[Any]]
 
 
@@ -51,24 +50,52 @@ def _defines_probabilities(classifier: "KinClassifier") -> bool:
 
 
 class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A network trained with one of labelkin's objectives, as a scikit-learn classifier.
+    """Train a network with one of labelkin's objectives, as a scikit-learn classifier.
 
-    - `objective`: a name of `labelkin.OBJECTIVES`, with the keywords of its class in `options`, such as `{"tau": 1.5}`.
-    - `taxonomy`: the tree above the classes, for objectives that use one: a `Taxonomy`, a file of one, the name of a
-      shipped one, or "wordnet". Its classes are the labels as strings; those that y lacks are left out. Without it a tree
-      is built from the training data, where the objective needs one.
-    - `backbone`: a name of `labelkin.models.BACKBONES` that takes plain columns: "mlp" or "mlp-500".
-    - `epochs`, `batch_size`, `optimizer` ("adam", "adamw", "sgd"), `lr`, `weight_decay`: how it is trained.
-    - `random_state`: on the CPU the same integer and data give the same network.
-    - `device`: "cpu", "cuda", "mps" or "auto". A pickled model comes back on the CPU.
+    Columns are standardized with the mean and standard deviation of the training data, and training computes in the
+    precision of X, single or double.
 
-    Training computes in the precision of X, single or double. Columns are standardised with the mean and deviation of the
-    training data. Sample weights count in these and in the
-    loss, which is a weighted mean over each batch, so that only their ratios matter; a sample of weight 0 is left out
-    altogether. What is taken from the data once counts every sample alike: a tree that is built from it, and a relation.
+    Sample weights count in the standardization, in the loss (a weighted mean over each batch, so only their ratios
+    matter), and in a tree or relation that is built from the training data. A sample of weight 0 is left out.
 
-    After `fit`: `classes_` (sorted), `model_` (a `labelkin.Model`, whose `objective` holds the label vectors), `taxonomy_`
-    (in the order of `classes_`; None where none was given), `history_` (a row an epoch), `scaler_`, `n_features_in_`.
+    A label in y may name an inner node of the taxonomy, where only the group of a sample is known ("animal"). Such a
+    sample trains the objective through its `node` argument. `classes_` holds the leaves among the labels, so `predict`
+    returns leaves alone, and `score` counts a prediction for a sample labeled with an inner node as wrong.
+
+    Args:
+        objective: A name of `labelkin.OBJECTIVES`. Inner-node labels need an objective over the nodes of a tree:
+            "hierarchical", "convex-hierarchical", "conditional-softmax" or "hierarchical-cross-entropy".
+        taxonomy: The tree above the classes, for objectives that use one: a `Taxonomy`, a nested mapping of names, a
+            file, the name of a shipped taxonomy, or "wordnet". Its leaves are the labels as strings; leaves that y
+            lacks are dropped. Without it, an objective that needs a tree builds one from the training data.
+        options: Keyword arguments of the objective's class, such as `{"tau": 1.5}`.
+        backbone: A name of `labelkin.models.BACKBONES` that takes plain columns: "mlp" or "mlp-500".
+        epochs: Number of passes over the training data.
+        batch_size: Samples in a batch.
+        optimizer: "adam", "adamw" or "sgd".
+        lr: Learning rate.
+        weight_decay: Weight decay of the optimizer.
+        class_weight: Weights of the labels in the loss, which multiply the sample weights: a dict of labels to weights
+            (labels that it lacks have weight 1), "balanced" for `n_samples / (n_labels * count)` with weighted counts,
+            or None. An inner-node label counts as a label of its own.
+        random_state: Seed. On the CPU, the same integer and the same data give the same network.
+        device: "cpu", "cuda", "mps" or "auto". A pickled model is always loaded on the CPU.
+
+    Attributes:
+        classes_: The classes, sorted; inner nodes are not among them.
+        model_: The trained `labelkin.Model`; its `objective` holds the label vectors.
+        taxonomy_: The taxonomy over `classes_`, in their order; None if none was given.
+        history_: One dict per epoch, with the epoch, the learning rate and the loss.
+        scaler_: The fitted `StandardScaler`.
+        n_features_in_: Number of columns of X.
+
+    Example:
+        >>> from sklearn.datasets import load_iris
+        >>> from labelkin import KinClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = KinClassifier("label-smoothing", epochs=30, class_weight="balanced", random_state=0).fit(X, y)
+        >>> bool(model.score(X, y) > 0.9)
+        True
     """
 
     def __init__(
@@ -83,6 +110,7 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         optimizer: str = "adam",
         lr: float = 1e-3,
         weight_decay: float = 0.0,
+        class_weight: Mapping[Any, float] | str | None = None,
         random_state: int | np.random.RandomState | None = None,
         device: str = "cpu",
     ) -> None:
@@ -95,32 +123,92 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.optimizer = optimizer
         self.lr = lr
         self.weight_decay = weight_decay
+        self.class_weight = class_weight
         self.random_state = random_state
         self.device = device
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on rows X (n, columns) of finite numbers with labels y (n,) of any kind, at least two of them."""
+        """Train the network.
+
+        Args:
+            X: Finite numbers, shape (n, columns).
+            y: Labels of any kind, shape (n,): at least two classes, and names of inner nodes of the taxonomy.
+            sample_weight: Weights of at least 0, shape (n,); all 1 by default.
+
+        Returns:
+            The fitted estimator itself.
+
+        Example:
+            Some samples are known as animals, and no more:
+
+            >>> from labelkin import KinClassifier
+            >>> X = [[0, 0], [0, 1], [5, 0], [0, 0.5]]
+            >>> y = ["cat", "dog", "ship", "animal"]
+            >>> tree = {"animal": ["cat", "dog"], "thing": ["ship"]}
+            >>> model = KinClassifier("hierarchical", taxonomy=tree, epochs=2, random_state=0).fit(X, y)
+            >>> model.classes_.tolist()
+            ['cat', 'dog', 'ship']
+        """
         settings, options = self._settings(), self._options()
         X, y = validate_data(self, X, y, dtype=FLOATS)
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        used = weight > 0
-        self.classes_, targets = np.unique(y[used], return_inverse=True)
+        X, y, weight, dtype = X[weight > 0], y[weight > 0], weight[weight > 0], X.dtype
+        tree = _given_tree(self.taxonomy)
+        labels, place = np.unique(y, return_inverse=True)
+        inner = self._inner_nodes(labels, tree)
+        self.classes_ = labels[~inner]
         if len(self.classes_) < 2:
             raise InputError(f"y: a classifier needs at least two classes, got {len(self.classes_)} class.")
-        self.scaler_ = StandardScaler().fit(X[used], sample_weight=weight[used])
-        columns = self._columns(X[used], X.dtype)
-        data = _dataset(columns, targets, self.classes_)
-        self.taxonomy_ = taxonomy_for(self.taxonomy, data)
+        self.scaler_ = StandardScaler().fit(X, sample_weight=weight)
+        columns = self._columns(X, dtype)
+        data = standardized_dataset(columns, (np.cumsum(~inner) - 1).clip(0)[place], self.classes_)
+        self.taxonomy_ = taxonomy_for(self.taxonomy if tree is None else tree, data)
+        node = node_positions(labels, inner, self.taxonomy_)[place] if inner.any() else None
         with _own_random_state():
-            context = context_for(data, self.taxonomy_)
+            context = _context(data, self.taxonomy_, weight, known=~inner[place])
             model = build_model(self.objective, options, self.backbone, data.shape, context, seed=settings.seed)
             precision = "64-true" if columns.dtype == torch.float64 else "32-true"
-            task = WeightedClassify(data, weight[used])
+            task = WeightedClassify(data, weight * self._label_weights(labels, y, weight)[place], node)
             trained = Trainer(model, task, replace(settings, precision=precision)).fit()
         self.model_: Model = trained.model
         self.history_ = trained.history
         return self
+
+    def _inner_nodes(self, labels: npt.NDArray[Any], tree: Taxonomy | None) -> npt.NDArray[np.bool_]:
+        """Return which of the labels are inner nodes of the tree."""
+        names = [] if tree is None else [name for name, leaf in zip(tree.names, tree.is_leaf, strict=True) if not leaf]
+        inner = np.isin([str(label) for label in labels.tolist()], names)
+        if inner.any() and not OBJECTIVES[self.objective].takes_nodes:
+            raise InputError(
+                f"y: {listed(labels[inner].tolist())} name inner nodes of the taxonomy, and the objective "
+                f"{self.objective!r} learns from classes alone; use an objective such as 'hierarchical', or label these "
+                "samples with classes."
+            )
+        return inner
+
+    def _label_weights(self, labels: npt.NDArray[Any], y: npt.NDArray[Any], weight: Floats) -> Floats:
+        """Return the weight of each label by `class_weight`."""
+        given, known = self.class_weight, labels.tolist()
+        if given is None:
+            return np.ones(len(labels))
+        if isinstance(given, str) and given == "balanced":
+            balanced: Floats = compute_class_weight("balanced", classes=labels, y=y, sample_weight=weight)
+            return balanced
+        if not isinstance(given, Mapping):
+            raise InputError(f"class_weight: expected 'balanced', a dict of labels to weights, or None, got {given!r}.")
+        unknown, missing = [key for key in given if key not in known], [key for key in known if key not in given]
+        if unknown and missing:
+            raise InputError(
+                f"class_weight: {listed(unknown)} is not a label of y, and {listed(missing)} has no weight; give weights by "
+                "the labels of y."
+            )
+        for label, value in given.items():
+            check_number(f"class_weight[{label!r}]", plain(value), low=0)
+        weights = np.array([float(given.get(label, 1.0)) for label in known])
+        if not weights.any():
+            raise InputError("class_weight: expected at least one weight above 0, got only zeros.")
+        return weights
 
     def _settings(self) -> Settings:
         check_choice("objective", self.objective, tuple(OBJECTIVES))
@@ -135,28 +223,82 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"options: expected a mapping of names to values, got {self.options!r}.")
         return {name: plain(value) for name, value in (self.options or {}).items()}
 
-    def _columns(self, X: npt.NDArray[np.floating[Any]], dtype: npt.DTypeLike) -> Tensor:
-        """Standardised in X's own precision, and only then rounded to the network's."""
+    def _columns(self, X: Floats, dtype: npt.DTypeLike) -> Tensor:
+        """Standardize in the precision of X, then round to that of the network."""
         return torch.from_numpy(check_array(self.scaler_.transform(X), dtype=dtype, input_name="X"))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """(n,) the class with the best score."""
+        """Return the class with the highest score for each row.
+
+        Args:
+            X: Finite numbers, shape (n, columns).
+
+        Returns:
+            Classes, shape (n,), with the dtype of y.
+
+        Example:
+            >>> from labelkin import KinClassifier
+            >>> model = KinClassifier("one-hot", epochs=40, lr=0.01, random_state=0)
+            >>> model.fit([[0.0], [1.0]], ["low", "high"]).predict([[-1.0], [2.0]]).tolist()
+            ['low', 'high']
+        """
         best = self._scores(X).argmax(-1)
         predicted: npt.NDArray[Any] = self.classes_[best]
         return predicted
 
     def decision_function(self, X: Any) -> Floats:
-        """(n, K) scores, log-probabilities where the objective defines them; with two classes (n,), above 0 for the second."""
+        """Return the scores of the classes, which are log-probabilities where the objective defines them.
+
+        Args:
+            X: Finite numbers, shape (n, columns).
+
+        Returns:
+            Scores, shape (n, K). With two classes the difference of their scores, shape (n,), which is above 0 for the
+            second class.
+
+        Example:
+            >>> from labelkin import KinClassifier
+            >>> model = KinClassifier("static-labels", epochs=1).fit([[0.0], [1.0], [2.0]], ["a", "b", "c"])
+            >>> model.decision_function([[1.5]]).shape
+            (1, 3)
+        """
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     @available_if(_defines_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
-        """(n, K) probabilities in the order of `classes_`; not there for an objective that defines none."""
+        """Return the probabilities of the classes; missing for objectives that define none.
+
+        Args:
+            X: Finite numbers, shape (n, columns).
+
+        Returns:
+            Probabilities in the order of `classes_`, shape (n, K).
+
+        Example:
+            >>> from labelkin import KinClassifier
+            >>> model = KinClassifier("one-hot", epochs=1).fit([[0.0], [1.0]], ["a", "b"])
+            >>> round(float(model.predict_proba([[0.5]]).sum()), 6)
+            1.0
+        """
         return self._evaluated(X, lambda model, inputs: model.objective.log_probs(model(inputs)).exp())
 
     @available_if(_defines_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Floats:
+        """Return the log-probabilities of the classes; missing for objectives that define none.
+
+        Args:
+            X: Finite numbers, shape (n, columns).
+
+        Returns:
+            Log-probabilities in the order of `classes_`, shape (n, K).
+
+        Example:
+            >>> from labelkin import KinClassifier
+            >>> model = KinClassifier("one-hot", epochs=1).fit([[0.0], [1.0]], ["a", "b"])
+            >>> bool((model.predict_log_proba([[0.5]]) < 0).all())
+            True
+        """
         return self._evaluated(X, lambda model, inputs: model.objective.log_probs(model(inputs)))
 
     def _scores(self, X: Any) -> Floats:
@@ -177,38 +319,30 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return {**state, "model_": deepcopy(self.model_).cpu()} if hasattr(self, "model_") else state
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class StandardisedColumns(Dataset):
-    @cached_property
-    def normalise(self) -> Normalise:
-        """Leaves everything as it is."""
-        return Normalise(torch.zeros(self.shape), torch.ones(self.shape))
+def _given_tree(choice: Any) -> Taxonomy | None:
+    """Return the whole taxonomy that was given; None without one, and for "wordnet", where every label is a class."""
+    if choice is None or (isinstance(choice, str) and choice == "wordnet"):
+        return None
+    if isinstance(choice, Mapping):
+        return Taxonomy.from_nested(choice)
+    return choice if isinstance(choice, Taxonomy) else load_tree(choice, others=("wordnet",))
 
 
-class WeightedClassify(Classify):
-    """Classification with sample weights (n,), which measures nothing on the way."""
-
-    parts_evaluated = ()
-
-    def __init__(self, dataset: Dataset, weight: npt.NDArray[np.floating[Any]]) -> None:
-        super().__init__(dataset)
-        self.weight = torch.from_numpy(weight / weight.mean())
-
-    def batches(self, settings: Settings, place: Place) -> Batches:
-        self.weight = self.weight.to(place.device)
-        return super().batches(settings, place)
-
-    def weighed(self, batch: Minibatch) -> Minibatch:
-        return batch._replace(weight=batch.weight * self.weight[batch.index])
-
-
-def _dataset(columns: Tensor, targets: npt.NDArray[np.int64], classes: npt.NDArray[Any]) -> Dataset:
-    split = ArraySplit(columns, torch.from_numpy(targets))
-    names = tuple(str(label) for label in classes.tolist())
-    return StandardisedColumns(name="X", classes=names, train=split, test=split)  # the test part is never looked at
+def _context(data: Dataset, taxonomy: Taxonomy | None, weight: Floats, known: npt.NDArray[np.bool_]) -> Context:
+    """Return what an objective is built from: the samples whose class is known, with their weights."""
+    assert isinstance(data.train, ArraySplit)
+    rows = torch.from_numpy(known)
+    return Context(
+        classes=data.classes,
+        taxonomy=taxonomy,
+        inputs=data.train.inputs[rows],
+        targets=data.train.targets[rows],
+        weights=None if (weight == weight[0]).all() else torch.from_numpy(weight[known]),
+        train_samples=len(data.train),
+    )
 
 
 def _own_random_state() -> AbstractContextManager[None]:
-    """Within it seeds are set without touching the numbers that the caller draws from torch."""
+    """Return a context within which seeds are set without a change to the caller's random numbers from torch."""
     used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     return torch.random.fork_rng(devices=range(torch.cuda.device_count()) if used else ())

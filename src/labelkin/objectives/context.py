@@ -30,6 +30,7 @@ class Context:
         relation: A K x K relation or `Rows` to use instead of those from tree and data.
         similar: A K x K similarity to use instead of a discriminant analysis of the data.
         vectors: (K, D) vectors of the classes, for example from a text encoder.
+        weights: (n,) positive sample weights, which count in a tree or relation built from the data.
 
     >>> from labelkin import ConditionalSoftmax, Context, Taxonomy
     >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car", "truck"]})
@@ -47,6 +48,7 @@ class Context:
     relation: Any = None
     similar: Tensor | None = None
     vectors: Any = None
+    weights: Tensor | None = None
     _data: FromData | None = field(default=None, init=False, repr=False, compare=False)
     _asked: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
@@ -56,7 +58,7 @@ class Context:
         if (self.inputs is None) != (self.targets is None):
             raise InputError("Context: give inputs and targets together, or neither.")
         if self.inputs is not None and self.targets is not None:
-            object.__setattr__(self, "_data", FromData(self.classes, self.inputs, self.targets))
+            object.__setattr__(self, "_data", FromData(self.classes, self.inputs, self.targets, self.weights))
 
     def with_features(self, features: int) -> Self:
         """Return a copy for a backbone with this number of features.
@@ -153,7 +155,13 @@ class Context:
         if similar is None and self._data is not None and "similarity" in self._asked:
             similar = self._data.similarity
         return replace(
-            self, taxonomy=self.tree(), inputs=None, targets=None, train_samples=self.samples, similar=similar
+            self,
+            taxonomy=self.tree(),
+            inputs=None,
+            targets=None,
+            weights=None,
+            train_samples=self.samples,
+            similar=similar,
         )
 
     def embedding(self) -> Tensor:

@@ -23,17 +23,24 @@ class FromData:
         classes: The names of the classes.
         inputs: (n, ...) training inputs.
         targets: (n,) their class positions.
+        weights: (n,) positive sample weights.
 
     >>> inputs = torch.tensor([[0.0], [0.1], [9.0]])
     >>> FromData(("a", "b", "c"), inputs, torch.tensor([0, 1, 2])).tree.classes
     ('a', 'b', 'c')
     """
 
-    def __init__(self, classes: tuple[str, ...], inputs: Tensor, targets: Tensor) -> None:
+    def __init__(
+        self, classes: tuple[str, ...], inputs: Tensor, targets: Tensor, weights: Tensor | None = None
+    ) -> None:
         if not isinstance(inputs, Tensor):
             raise InputError(f"inputs: expected a tensor (n, ...), got {type(inputs).__name__}.")
         check_class_positions("targets", targets, len(classes), shape=(len(inputs),))
-        self.classes, self.inputs, self.targets = classes, inputs, targets
+        if weights is not None and weights.shape != targets.shape:
+            raise InputError(
+                f"weights: expected a number for each of {len(targets)} samples, got {tuple(weights.shape)}."
+            )
+        self.classes, self.inputs, self.targets, self.weights = classes, inputs, targets, weights
 
     @cached_property
     def tree(self) -> Taxonomy:
@@ -46,15 +53,16 @@ class FromData:
     def similarity(self) -> Tensor:
         """The (K, K) similarity by discriminant analysis of at most about `LDA_SAMPLES` samples."""
         step = max(1, len(self.inputs) // LDA_SAMPLES)
-        return relations.lda(_narrowed(self.inputs[::step]), self.targets[::step], classes=self.classes)
+        weight = {} if self.weights is None else {"weight": self.weights[::step]}
+        return relations.lda(_narrowed(self.inputs[::step]), self.targets[::step], classes=self.classes, **weight)
 
     def _class_means(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         flat = self.inputs.reshape(len(self.inputs), -1).double()
-        sums = torch.zeros(len(self.classes), flat.shape[1], dtype=torch.float64).index_add(
-            0, self.targets.cpu(), flat.cpu()
-        )
-        counts = torch.bincount(self.targets.cpu(), minlength=len(self.classes))
-        if int(counts.min()) == 0:
+        weight = torch.ones(len(flat)) if self.weights is None else self.weights.cpu()
+        flat = flat.cpu() * weight.double().unsqueeze(-1)
+        sums = torch.zeros(len(self.classes), flat.shape[1], dtype=torch.float64).index_add(0, self.targets.cpu(), flat)
+        counts = torch.bincount(self.targets.cpu(), weight.double(), minlength=len(self.classes))
+        if float(counts.min()) == 0:
             absent = [name for name, count in zip(self.classes, counts.tolist(), strict=True) if not count]
             raise InputError(
                 f"Context: there is no training sample of class {absent[0]!r}; a tree from data needs a sample of every class."
