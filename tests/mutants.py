@@ -1,29 +1,19 @@
-"""Small breakages of the code, at least one an objective: the tests must go red on each.
+"""Small breakages of the code: the tests must go red on each.
 
-    make mutants            all of them
-    python tests/mutants.py repel tau     those whose name has one of these words
+    make mutants                             all of them
+    python tests/mutants.py repel tau        those whose name contains one of these words
+    python tests/mutants.py --room audit     those of one part of the package
 
-Each is made in a copy of the sources; the tests named run against it. A breakage that no longer applies is an error too.
+First the tests that the mutants name run without a mutant, as a control: a mutant counts only if its control is green.
+Each mutant is made in a temporary copy of the tree, two at a time. A mutant whose text is no longer found exactly once is
+an error; `tests/test_mutants_fresh.py` checks that in every run of the tests.
 """
 
-import os
-import shutil
-import subprocess
+import argparse
 import sys
-import tempfile
-from pathlib import Path
-from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
-
-
-class Mutant(NamedTuple):
-    name: str
-    file: str  # under src/labelkin
-    before: str
-    after: str
-    tests: str  # files under tests, and perhaps -k with the words of one test
-
+from mutants_rooms import ROOM_MUTANTS
+from mutating import EXPECTED_ROOMS, Mutant, run, select
 
 FLAT, TREE, MIX = "test_cross_entropy.py", "test_trees_functional.py", "test_mixing.py"
 EMBED, ADAPT, BASE = "test_label_embedding.py", "test_adaptive.py", "test_baselines.py"
@@ -36,7 +26,7 @@ LEARNS, RECORDS, EMBEDS = (
     "test_label_embedding_behaviour.py",
 )
 
-MUTANTS = [
+METHOD_MUTANTS = [
     Mutant(
         "released-text: the embedding term over right tokens alone",
         "objectives/label_embedding.py",
@@ -521,36 +511,19 @@ MUTANTS = [
 ]
 
 
-def outcome(mutant: Mutant) -> str:
-    """ "caught", "survived", or why it could not be tried."""
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "src"
-        shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
-        file = source / "labelkin" / mutant.file
-        text = file.read_text(encoding="utf-8")
-        if text.count(mutant.before) != 1:
-            return f"stale: {mutant.before!r} is {text.count(mutant.before)} times in {mutant.file}"
-        file.write_text(text.replace(mutant.before, mutant.after), encoding="utf-8")
-        names, _, chosen = mutant.tests.partition(" -k ")
-        tests = [str(ROOT / "tests" / name) for name in names.split()] + (["-k", chosen] if chosen else [])
-        environment = {**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
-        ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    return {0: "survived", 1: "caught"}.get(
-        ended.returncode, f"pytest ended with {ended.returncode}:\n{ended.stdout[-2000:]}"
-    )
+MUTANTS = [*METHOD_MUTANTS, *ROOM_MUTANTS]
 
 
 def main() -> int:
-    words = sys.argv[1:]
-    chosen = [m for m in MUTANTS if not words or any(word in m.name for word in words)]
-    wrong = 0
-    for mutant in chosen:
-        result = outcome(mutant)
-        wrong += result != "caught"
-        print(f"{result:10s} {mutant.name}", flush=True)
-    print(f"{len(chosen)} breakages, {wrong} not caught")
-    return 1 if wrong or not chosen else 0
+    parser = argparse.ArgumentParser(description="Break the code in every way listed and see the tests go red.")
+    parser.add_argument("words", nargs="*", help="run the mutants whose name contains one of these words")
+    parser.add_argument("--room", action="append", default=[], choices=EXPECTED_ROOMS, help="run those of this room")
+    given = parser.parse_args()
+    chosen = select(MUTANTS, given.words, given.room)
+    if not chosen:
+        print("No mutant has such a name.")
+        return 1
+    return 1 if run(chosen, lambda line: print(line, flush=True)) else 0
 
 
 if __name__ == "__main__":

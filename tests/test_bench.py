@@ -11,6 +11,7 @@ from labelkin import InputError, metrics
 from labelkin.bench import Timing, naa, result, time_many_labels, time_metrics, time_naa, time_tree_losses
 from labelkin.bench import metrics as bench_metrics
 from labelkin.bench.fresh import Pass, fresh_pass
+from labelkin.bench.timing import timed
 from labelkin.cli.bench import app
 
 GIB = 2**30
@@ -37,6 +38,11 @@ def test_metrics_agree_with_their_literal_forms():
     rows = {row.name: row for row in found.rows}
     assert set(rows["hierarchical_f1"].peers) == {"hiclass"}
     assert set(rows["accuracy"].peers) == {"scikit-learn", "torchmetrics"}
+
+
+def test_the_warm_up_does_not_count():
+    times = iter([0.0, 100.0, 100.0, 101.0, 101.0, 104.0, 104.0, 106.0])  # calls of 100, 1, 3 and 2 seconds
+    assert timed(lambda: None, 3, warm_up=1, clock=lambda: next(times)) == Timing(2.0, 1.0, 3.0, 3)
 
 
 def test_every_metric_has_its_benchmark():
