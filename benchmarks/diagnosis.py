@@ -54,10 +54,10 @@ def figures(found: dict[str, list[Diagnosis]]) -> str:
     rows = []
     for cause, all_of in found.items():
         judged = [d.mistakes if d.reference is None else d.reference for d in all_of]
-        levels = (d.pull.weakest_level for d in all_of if d.pull.weakest_level is not None)
-        columns = [(d.spread.possible for d in all_of), (d.pull.kin_share for d in all_of), levels]
-        rows.append([cause, *map(span, columns), span(m.room for m in judged), span(m.mistakes for m in judged)])
-    return table(["planted", "possible", "kin share", "weakest level", "room", "mistakes"], rows)
+        levels = (d.gradient.weakest_level for d in all_of if d.gradient.weakest_level is not None)
+        columns = [(d.spread.possible for d in all_of), (d.gradient.kin_share for d in all_of), levels]
+        rows.append([cause, *map(span, columns), span(m.headroom for m in judged), span(m.mistakes for m in judged)])
+    return table(["planted", "possible", "kin share", "weakest level", "headroom", "mistakes"], rows)
 
 
 def causes(seeds: range) -> None:
@@ -98,7 +98,7 @@ def doses(seeds: range) -> None:
             for dose in DOSES:
                 objective, log_probs = trained(partial(ladder(dose), tree), part, seed)
                 kin.setdefault((name, dose), []).append(
-                    diagnose(objective, log_probs, target, taxonomy=tree).pull.kin_share
+                    diagnose(objective, log_probs, target, taxonomy=tree).gradient.kin_share
                 )
                 moved.setdefault((name, dose), []).append(base - placed(log_probs, target, tree))
     noise = statistics.pstdev(chance, mu=0)
@@ -122,8 +122,8 @@ def cues(seeds: range) -> None:
             _, reference = trained(plain, part, seed)
             found.append(diagnose(objective, reference, part.held_out[1], reference=reference))
         named = sum(diagnosis.cause == "tree respected already" for diagnosis in found)
-        rows.append([f"{share:.0%}", span(d.mistakes.room for d in found), f"{named} of {len(found)}"])
-    print(table(["images that show their group", "room", "tree respected already"], rows))
+        rows.append([f"{share:.0%}", span(d.mistakes.headroom for d in found), f"{named} of {len(found)}"])
+    print(table(["images that show their group", "headroom", "tree respected already"], rows))
 
 
 def main() -> None:

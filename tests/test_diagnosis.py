@@ -13,7 +13,7 @@ from torch import Tensor
 from commands import FOUND, PIXELS, call, refused
 from labelkin import InputError, Taxonomy, relations
 from labelkin.analysis import CAUSES, diagnose
-from labelkin.analysis.pull import measure_pull
+from labelkin.analysis.pull import measure_gradient
 from labelkin.analysis.room import measure_mistakes, measure_spread
 from labelkin.experiments import RunSpec, train
 from labelkin.objectives import (
@@ -58,7 +58,7 @@ def test_what_is_planted_is_found(cause: str, seed: int):
 
 
 def slow_kin_share(objective: Objective, width: int) -> float:
-    """By loops and differences: step by step what `measure_pull` says it does."""
+    """By loops and differences: step by step what `measure_gradient` says it does."""
     objective, shares = objective.double(), []
     for true in range(10):
         zero, target = torch.zeros(1, width, dtype=torch.float64), torch.tensor([true])
@@ -92,7 +92,7 @@ def slow_kin_share(objective: Objective, width: int) -> float:
     ids=lambda value: type(value).__name__ if isinstance(value, Objective) else "",
 )
 def test_kin_share_by_loops(objective: Objective, width: int):
-    share = measure_pull(objective).kin_share
+    share = measure_gradient(objective).kin_share
     assert share > 0.05
     assert share == pytest.approx(slow_kin_share(objective, width), rel=1e-5)
 
@@ -100,13 +100,13 @@ def test_kin_share_by_loops(objective: Objective, width: int):
 @pytest.mark.parametrize(("size", "sigma"), [(2, 0.1), (5, 0.3)])
 def test_smoothing_over_groups_has_a_closed_form(size: int, sigma: float):
     relation = relations.groups([i // size for i in range(10)])
-    pull = measure_pull(SemanticSmoothing(classes=NAMES, relation=relation, sigma=sigma))
+    gradient = measure_gradient(SemanticSmoothing(classes=NAMES, relation=relation, sigma=sigma))
     kin, strangers, mean = size - 1, 10 - size, sigma / 9
     apart = kin * abs(sigma / kin - mean) + strangers * mean
     whole = (1 - sigma - 0.1) + kin * abs(sigma / kin - 0.1) + strangers * 0.1
-    assert pull.kin_share == pytest.approx(apart / whole, rel=1e-6)
-    assert pull.rows == pytest.approx((sigma, 1 - kin / 9, 0))
-    assert pull.weakest_level is None
+    assert gradient.kin_share == pytest.approx(apart / whole, rel=1e-6)
+    assert gradient.rows == pytest.approx((sigma, 1 - kin / 9, 0))
+    assert gradient.weakest_level is None
 
 
 @pytest.mark.parametrize(
@@ -122,29 +122,29 @@ def test_smoothing_over_groups_has_a_closed_form(size: int, sigma: float):
     ids=lambda value: type(value).__name__ if isinstance(value, Objective) else "",
 )
 def test_what_knows_no_kin_pulls_as_cross_entropy_does(objective: Objective, rows: tuple[float, ...] | None):
-    pull = measure_pull(objective)
-    assert pull.kin_share < 1e-12
-    assert pull.rows == (None if rows is None else pytest.approx(rows))
+    gradient = measure_gradient(objective)
+    assert gradient.kin_share < 1e-12
+    assert gradient.rows == (None if rows is None else pytest.approx(rows))
 
 
 def test_rows_of_some_classes_are_one_hot():
     relation = relations.groups([0, 0, 1, 1, 2, 3, 4, 5, 6, 7])
-    pull = measure_pull(SemanticSmoothing(classes=NAMES, relation=relation, sigma=0.2))
-    assert pull.rows == pytest.approx((0.4 * 0.2, 8 / 9, 0.6))
+    gradient = measure_gradient(SemanticSmoothing(classes=NAMES, relation=relation, sigma=0.2))
+    assert gradient.rows == pytest.approx((0.4 * 0.2, 8 / 9, 0.6))
 
 
 @pytest.mark.parametrize("alpha", [0.1, 1.0, 12.0])
 def test_the_weakest_level_of_hxe_worked_by_hand(alpha: float):
     """Of 2 x 2 classes the true one rises by w1/4 + w2/2, its sibling by w1/4 - w2/2, the others by -w1/4."""
     tree = Taxonomy.from_groups({"x": ["a", "b"], "y": ["c", "d"]})
-    level = measure_pull(HierarchicalCrossEntropy(taxonomy=tree, alpha=alpha)).weakest_level
+    level = measure_gradient(HierarchicalCrossEntropy(taxonomy=tree, alpha=alpha)).weakest_level
     assert level == pytest.approx(2 / (exp(alpha) + 1))
 
 
 def test_the_objective_is_left_as_it_was():
     weighted = HierarchicalCrossEntropy(taxonomy=PAIRS, features=3, class_weight=torch.arange(10.0))
     before = {name: value.clone() for name, value in weighted.state_dict().items()}
-    assert measure_pull(weighted) == measure_pull(HierarchicalCrossEntropy(taxonomy=PAIRS))
+    assert measure_gradient(weighted) == measure_gradient(HierarchicalCrossEntropy(taxonomy=PAIRS))
     assert weighted.training
     assert all(value.grad is None for value in weighted.parameters())
     assert all(torch.equal(value, before[name]) for name, value in weighted.state_dict().items())
@@ -168,9 +168,9 @@ def test_no_shipped_tree_is_flat_and_every_loss_has_weight_on_it(name: str):
     tree = catalogue.taxonomy(name)
     assert measure_spread(tree).possible > 0.35
     for kind in TREE_LOSSES:
-        pull = measure_pull(kind(taxonomy=tree))
-        assert pull.kin_share > 0.04
-        assert pull.weakest_level > 0.1
+        gradient = measure_gradient(kind(taxonomy=tree))
+        assert gradient.kin_share > 0.04
+        assert gradient.weakest_level > 0.1
 
 
 def slow_mistakes(probs: Tensor, target: Tensor, tree: Taxonomy) -> tuple[float, ...]:
@@ -215,7 +215,7 @@ TARGET = torch.zeros(100, dtype=torch.int64)
 def test_ten_mistakes_on_the_nearest_class_are_enough_and_eight_are_not():
     objective = Hierarchical(taxonomy=PAIRS)
     ten, eight = (diagnose(objective, named([1] * n + [0] * (100 - n)), TARGET) for n in (10, 8))
-    assert (ten.mistakes.room, eight.mistakes.room) == pytest.approx((1 / 11, 1 / 9))
+    assert (ten.mistakes.headroom, eight.mistakes.headroom) == pytest.approx((1 / 11, 1 / 9))
     assert (ten.cause, eight.cause) == ("tree respected already", "healthy")
 
 
@@ -224,7 +224,7 @@ def test_a_reference_is_what_is_judged():
     assert diagnose(objective, KIN, TARGET, reference=FAR).cause == "healthy"
     assert "plain: 2.000" in str(diagnose(objective, KIN, TARGET, reference=FAR))
     found = diagnose(objective, FAR, TARGET, reference=KIN)
-    assert (found.cause, found.findings[0].figure) == ("tree respected already", "reference.room")
+    assert (found.cause, found.findings[0].figure) == ("tree respected already", "reference.headroom")
     assert diagnose(objective, FAR, TARGET).cause == "healthy"
 
 
@@ -232,7 +232,7 @@ def test_no_mistakes_leave_nothing_to_better():
     found = diagnose(Hierarchical(taxonomy=PAIRS), named([0] * 100), TARGET)
     assert (found.cause, found.findings[0].figure) == ("tree respected already", "mistakes.mistakes")
     assert isnan(found.mistakes.severity)
-    assert isnan(found.mistakes.room)
+    assert isnan(found.mistakes.headroom)
 
 
 def test_the_flatter_of_two_trees_counts():
@@ -335,7 +335,7 @@ def test_the_command_says_it_in_words_and_in_json(runs: Path):
     assert call("diagnose", runs / "tree", "--reference", runs / "plain").stdout.startswith("healthy\n\nHealthy: ")
     said = call("diagnose", runs / "light").stdout
     assert said.startswith("weights vanish\n\nThe tree has no weight in the loss: 0.")
-    assert "pull.kin_share" in said
+    assert "gradient.kin_share" in said
     found = json.loads(call("diagnose", runs / "light", "--reference", runs / "plain", "--json").stdout)
     assert found["cause"] == found["findings"][0]["cause"] == "weights vanish"
     assert found["figures"]["reference.mistakes"] > 0

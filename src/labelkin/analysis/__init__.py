@@ -1,4 +1,7 @@
-"""What a network learned: class distances by layer, label vectors, trees, confusions; numbers, for others to draw."""
+"""Measure what a network learned: class distances by layer, label vectors, trees, confusions, and why a loss has no effect.
+
+Functions return numbers; `labelkin.report` draws them.
+"""
 
 from labelkin.analysis.activity import Activity, Approach, activity_memory, approach, class_activity
 from labelkin.analysis.confusions import (
@@ -24,7 +27,7 @@ from labelkin.analysis.labels import (
     tsne,
 )
 from labelkin.analysis.memory import Memory
-from labelkin.analysis.pull import Pull, TargetRows
+from labelkin.analysis.pull import GradientStructure, TargetRows
 from labelkin.analysis.room import Mistakes, Spread
 from labelkin.analysis.trees import leaf_order, linkage_table, linkage_tree
 
@@ -41,11 +44,11 @@ __all__ = [
     "Disagreement",
     "Embedded",
     "Finding",
+    "GradientStructure",
     "Memory",
     "Mistakes",
     "Nearest",
     "Points",
-    "Pull",
     "Spread",
     "TargetRows",
     "activity_memory",

@@ -1,7 +1,7 @@
-"""Two exact ways to gather a layer's activations into NAA distances, and the memory that each needs.
+"""Two exact ways to accumulate the activations of a layer into NAA distances, and the memory that each needs.
 
-`"correlation"` keeps a sum of outer products a class, K x F x F, and streams: the number of samples costs nothing.
-`"gram"` keeps the activations themselves, N x F, and compares all pairs of samples at the end.
+`"correlation"` keeps one sum of outer products per class, K x F x F, and streams: the number of samples costs nothing.
+`"gram"` keeps the activations, N x F, and compares all pairs of samples at the end.
 """
 
 from typing import NamedTuple, Protocol
@@ -16,14 +16,16 @@ DOUBLE = 8  # bytes
 WAITING = 16  # rows wait until adding them costs less than reading the sums; at most 1/16 of the sums' memory
 
 
-class Gathering(Protocol):
+class Accumulator(Protocol):
+    """Interface of both ways: add batches, then compute the distances."""
+
     def add(self, activations: Tensor, targets: Tensor) -> None: ...
 
     def distances(self) -> Tensor: ...
 
 
-class Correlations:
-    """Streams the sums of `z z^T` over the samples of each class (000 Eq. 5 times m, which Eq. 6 cancels)."""
+class CorrelationSums:
+    """Stream the sums of `z z^T` over the samples of each class (000 Eq. 5 times m, which Eq. 6 cancels)."""
 
     def __init__(self, classes: int, features: int) -> None:
         self.sums = torch.zeros(classes, features, features, dtype=torch.float64)
@@ -55,8 +57,8 @@ class Correlations:
         return 1 - naa_similarity(self.sums)
 
 
-class Samples:
-    """Keeps every sample."""
+class StoredSamples:
+    """Keep every sample until the distances are computed."""
 
     def __init__(self, classes: int) -> None:
         self.classes = classes
@@ -71,8 +73,8 @@ class Samples:
         return 1 - naa_similarity_gram(activations, targets, self.classes)
 
 
-class Need(NamedTuple):
-    """What a form asks for in one layer."""
+class MemoryNeed(NamedTuple):
+    """Memory and work that a form needs in one layer."""
 
     held: int  # bytes, while batches come
     at_end: int  # bytes on top, at the end
@@ -83,14 +85,14 @@ class Need(NamedTuple):
         return self.held + self.at_end
 
 
-def correlation_need(classes: int, features: int, samples: int | None) -> Need:
-    """The sums and the rows that wait; at the end a scaled copy of the sums."""
+def correlation_need(classes: int, features: int, samples: int | None) -> MemoryNeed:
+    """Return the need of the sums and of the rows that wait; at the end a scaled copy of the sums."""
     sums = DOUBLE * classes * features**2
-    return Need(sums + sums // WAITING, sums, ((samples or 0) + classes**2) * features**2)
+    return MemoryNeed(sums + sums // WAITING, sums, ((samples or 0) + classes**2) * features**2)
 
 
-def gram_need(samples: int, features: int, itemsize: int) -> Need:
-    """The activations; at the end two copies in float64, and at most GRAM_ENTRIES products with their squares."""
+def gram_need(samples: int, features: int, itemsize: int) -> MemoryNeed:
+    """Return the need of the activations; at the end two float64 copies, and at most GRAM_ENTRIES products with squares."""
     entries = samples * features
     at_end = 2 * DOUBLE * (entries + min(samples**2, GRAM_ENTRIES))
-    return Need(entries * itemsize, at_end, samples * entries // 2)
+    return MemoryNeed(entries * itemsize, at_end, samples * entries // 2)

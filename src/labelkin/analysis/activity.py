@@ -1,4 +1,4 @@
-"""How far apart a network holds the classes, layer by layer (NAA, 000 Sec. 3.2), and how near that is to its targets."""
+"""Class distances in the layers of a network (NAA, 000 Sec. 3.2), and how close they are to those of the targets."""
 
 import logging
 import warnings
@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from labelkin._arrays import class_positions
 from labelkin._checks import InputError, check_choice, check_count, listed
-from labelkin.analysis.accumulate import Correlations, Gathering, Samples
-from labelkin.analysis.hooks import flat, watched
+from labelkin.analysis.accumulate import Accumulator, CorrelationSums, StoredSamples
+from labelkin.analysis.hooks import flatten_activations, record_layers
 from labelkin.analysis.memory import GIB, Memory, check_limit, count_samples, memory_for
 from labelkin.functional.naa import FORMS, Form, target_distance
 from labelkin.relations.matrices import read_numbers
@@ -24,7 +24,16 @@ log = logging.getLogger(__name__)
 
 
 class Activity(NamedTuple):
-    """NAA distances of the classes in each layer."""
+    """NAA distances of the classes in each layer, as `class_activity` returns them.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.analysis import Activity, class_activity
+        >>> batches = [(torch.eye(3).repeat(2, 1), torch.arange(3).repeat(2))]
+        >>> found = class_activity(torch.nn.Sequential(torch.nn.ReLU()), batches, layers=["0"], classes=3)
+        >>> isinstance(found, Activity), found.counts.tolist()
+        (True, [2, 2, 2])
+    """
 
     layers: tuple[str, ...]
     distances: Tensor  # (L, K, K) float64 in [0, 1], symmetric, zero diagonal (000 Eq. 7)
@@ -33,7 +42,18 @@ class Activity(NamedTuple):
 
 
 class Approach(NamedTuple):
-    """Correlations of each layer's distances with the targets', over the pairs of classes: -1 to 1, 1 is the same order."""
+    """Correlations of each layer's distances with those of the targets, over the pairs of classes.
+
+    They range from -1 to 1, where 1 is the same order.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.analysis import approach
+        >>> targets = torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
+        >>> distances = torch.tensor([[[0.0, 0.1, 1.0], [0.1, 0.0, 0.9], [1.0, 0.9, 0.0]]])
+        >>> round(float(approach(distances, targets).kendall[0]), 2)
+        1.0
+    """
 
     pearson: Tensor  # (L,) float64
     kendall: Tensor  # (L,) float64, tau-b
@@ -50,43 +70,60 @@ def class_activity(
     samples: int | None = None,
     limit: int = LIMIT,
 ) -> Activity:
-    """NAA distances of the classes in named layers of any model, over batches that begin with (inputs, targets).
+    """Compute NAA distances of the classes in named layers of a model.
 
-    `layers` are names as `model.named_modules()` gives them, in the order wanted, best by depth; a layer's output is
-    flattened to (n, C*H*W). `with_input=True` puts the inputs themselves first, as the layer "(input)". The model runs
-    in evaluation mode; sums are in float64 whatever the model's precision. Rows of weight 0 in a batch of
-    `labelkin.data` are padding and left out.
+    The model runs in evaluation mode; sums are in float64 whatever its precision. Rows of weight 0 in a batch of
+    `labelkin.data` are padding and are left out. After the first batch, and before anything is stored, the memory needed is
+    logged (INFO) and compared with `limit`.
 
-    `form="correlation"` streams and holds K x F x F numbers a layer, `"gram"` holds all activations, `"auto"` takes
-    for each layer the one with fewer multiplications that fits `limit`; results are the same. After the first batch,
-    and before anything is held, the memory needed is logged (INFO) and compared with `limit`, in bytes: above it
-    nothing is done. `samples` is how many will come, where the batches have no length; the Gram form needs to know.
+    Args:
+        model: Any module.
+        batches: Batches that begin with (inputs, targets).
+        layers: Names as `model.named_modules()` gives them, in the order wanted, best by depth. The output of a layer is
+            flattened to (n, C*H*W).
+        classes: Number of classes.
+        with_input: Put the inputs themselves first, as the layer "(input)".
+        form: "correlation" streams and holds K x F x F numbers per layer, "gram" holds all activations, "auto" takes for
+            each layer the one with fewer multiplications that fits `limit`. The results are the same.
+        samples: Number of samples, if the batches have no length; the Gram form needs it.
+        limit: Most memory, in bytes; above it an `InputError` is raised and nothing is computed.
+
+    Returns:
+        The distances of each layer, the samples of each class, and the memory planned.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.analysis import class_activity
+        >>> model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU())
+        >>> batches = [(torch.eye(3), torch.arange(3))]
+        >>> class_activity(model, batches, layers=["0", "1"], classes=3).distances.shape
+        torch.Size([2, 3, 3])
     """
     check_choice("form", form, FORMS)
     check_count("classes", classes, least=2)
     check_count("limit", limit)
-    gathered: dict[str, Gathering] = {}
+    accumulators: dict[str, Accumulator] = {}
     memory = None
     counts = torch.zeros(classes, dtype=torch.int64)
-    with watched(model, layers) as run:
+    with record_layers(model, layers) as run:
         for batch in batches:
             inputs, targets = batch[0], class_positions("targets", batch[1], classes, ndim=1).cpu()
-            found = ({INPUT: flat(INPUT, inputs).cpu()} if with_input else {}) | run(inputs)
+            found = ({INPUT: flatten_activations(INPUT, inputs).cpu()} if with_input else {}) | run(inputs)
             if memory is None:
                 expected = count_samples(batches, len(targets), samples)
                 memory = memory_for(found, classes=classes, limit=limit, samples=expected, form=form)
                 log.info("%s.", memory)
                 check_limit(memory, limit)
-                gathered = _gatherings(memory, classes)
+                accumulators = _accumulators(memory, classes)
             _check_batch(found, memory, len(targets))
             real = _not_padding(batch, len(targets))
             counts += targets[real].bincount(minlength=classes)
             for name, activations in found.items():
-                gathered[name].add(activations[real], targets[real])
+                accumulators[name].add(activations[real], targets[real])
     if memory is None:
         raise InputError("batches: expected at least one batch of (inputs, targets), got none.")
     _check_every_class(counts)
-    distances = [gathered.pop(name).distances() for name in memory.layers]
+    distances = [accumulators.pop(name).distances() for name in memory.layers]
     return Activity(memory.layers, torch.stack(distances), counts, memory)
 
 
@@ -100,23 +137,58 @@ def activity_memory(
     form: Form = "auto",
     limit: int = LIMIT,
 ) -> Memory:
-    """The memory that `class_activity` would need, from one batch of inputs (one sample is enough)."""
+    """Return the memory that `class_activity` would need.
+
+    Args:
+        model: Any module.
+        inputs: One batch of inputs; one sample is enough.
+        layers: Names of the layers.
+        classes: Number of classes.
+        samples: Number of samples that will come.
+        form: "correlation", "gram" or "auto".
+        limit: Memory in bytes that "auto" must fit.
+
+    Returns:
+        The memory, with the form of each layer.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.analysis import activity_memory
+        >>> activity_memory(torch.nn.Sequential(torch.nn.ReLU()), torch.zeros(1, 8), layers=["0"], classes=3).features
+        (8,)
+    """
     check_choice("form", form, FORMS)
     check_count("classes", classes, least=2)
-    with watched(model, layers) as run:
+    with record_layers(model, layers) as run:
         return memory_for(run(inputs), classes=classes, limit=limit, samples=samples, form=form)
 
 
 def approach(distances: Any, targets: Any) -> Approach:
-    """How near each layer's distances (L, K, K) are to the geometry asked for, `1 - cos^2` of the targets (K, D).
+    """Correlate each layer's distances with the geometry that the targets ask for, `1 - cos^2`.
 
-    Over the K(K-1)/2 pairs of classes. Pearson asks for the same distances up to place and scale; Kendall's tau-b, as
-    in 001's structure correlation, only for the same order, but stays below 1 where targets tie and the layer does not
-    (.71 at most for two groups of five). Undefined where all distances are equal, as one-hot targets' are: NaN, with a
-    warning. Correlation by depth is ours; 000 shows both matrices for the penultimate layer.
+    Both correlations are over the K(K-1)/2 pairs of classes. Pearson asks for the same distances up to offset and scale.
+    Kendall's tau-b, as in 001's structure correlation, asks only for the same order, but stays below 1 where targets tie and
+    the layer does not (0.71 at most for two groups of five). If all distances are equal, as those of one-hot targets are, the
+    correlation is undefined: NaN, with a warning. Correlation by depth is this library's; 000 shows both matrices for the
+    penultimate layer.
 
-    Give probabilities rather than logits as the last layer: a number added to all logits changes no prediction, but
-    NAA, which does not centre, sees it as the direction that all classes share.
+    Give probabilities rather than logits as the last layer: a number added to all logits changes no prediction, but NAA,
+    which does not center, sees it as a direction that all classes share.
+
+    Args:
+        distances: Distances of the layers, (L, K, K).
+        targets: Targets of the classes, (K, D).
+
+    Returns:
+        Pearson's and Kendall's correlation of each layer.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.analysis import approach
+        >>> targets = torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
+        >>> distances = torch.tensor([[[0.0, 0.1, 1.0], [0.1, 0.0, 0.9], [1.0, 0.9, 0.0]]])
+        >>> bool(approach(distances, targets).pearson[0] > 0.9)
+        True
     """
     given = read_numbers("distances", distances).double()
     asked = target_distance(read_numbers("targets", targets))
@@ -137,13 +209,16 @@ def approach(distances: Any, targets: Any) -> Approach:
     )
 
 
-def _gatherings(memory: Memory, classes: int) -> dict[str, Gathering]:
+def _accumulators(memory: Memory, classes: int) -> dict[str, Accumulator]:
     chosen = zip(memory.layers, memory.features, memory.forms, strict=True)
-    return {name: Samples(classes) if form == "gram" else Correlations(classes, width) for name, width, form in chosen}
+    return {
+        name: StoredSamples(classes) if form == "gram" else CorrelationSums(classes, width)
+        for name, width, form in chosen
+    }
 
 
 def _not_padding(batch: Sequence[Any], samples: int) -> Tensor:
-    """(n,) bool: the rows that count; the loaders of `labelkin.data` fill a last batch with rows of weight 0."""
+    """Return which rows count, (n,) bool; the loaders of `labelkin.data` fill a last batch with rows of weight 0."""
     weight = getattr(batch, "weight", None)
     return torch.ones(samples, dtype=torch.bool) if weight is None else weight.cpu() != 0
 

@@ -1,4 +1,4 @@
-"""Which classes are taken for which, what it costs, and where two runs differ."""
+"""Confusions of classes, their costs, and the disagreement of two runs."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -14,7 +14,15 @@ from labelkin.structure import Taxonomy
 
 
 class Confusions(NamedTuple):
-    """Counts in the order in which the tree's leaves lie, so that kin are neighbours."""
+    """A confusion matrix in the order of the leaves of a tree, so that related classes are neighbors.
+
+    Example:
+        >>> from labelkin import Taxonomy
+        >>> from labelkin.analysis import confusion_matrix
+        >>> tree = Taxonomy.from_nested({"pet": ["cat", "dog"], "thing": ["car"]})
+        >>> confusion_matrix([0, 1], [0, 0], taxonomy=tree).names
+        ('cat', 'dog', 'car')
+    """
 
     counts: Tensor  # (K, K) int64: rows true, columns predicted, both in this order
     order: Tensor  # (K,) the class position of each row
@@ -22,6 +30,14 @@ class Confusions(NamedTuple):
 
 
 class Confusion(NamedTuple):
+    """How often a class was taken for another, and what that costs: `cost = times * distance`.
+
+    Example:
+        >>> from labelkin.analysis import Confusion
+        >>> Confusion("cat", "dog", times=3, distance=1.0, cost=3.0).cost
+        3.0
+    """
+
     true: str
     predicted: str
     times: int
@@ -30,12 +46,27 @@ class Confusion(NamedTuple):
 
 
 class Costliest(NamedTuple):
+    """The most expensive confusions, most expensive first, and the cost of all mistakes.
+
+    Example:
+        >>> from labelkin.analysis import costliest
+        >>> costliest([1], [0], names=["cat", "dog"], distances=[[0, 2], [2, 0]]).total
+        2.0
+    """
+
     confusions: tuple[Confusion, ...]  # the most expensive first
     total: float  # the cost of all mistakes
 
 
 class Disagreement(NamedTuple):
-    """Two runs on the same samples: McNemar's counts, and how often the predicted classes differ."""
+    """Two runs on the same samples: McNemar's counts, and how often the predicted classes differ.
+
+    Example:
+        >>> from labelkin.analysis import disagreement
+        >>> found = disagreement([0, 1, 1], [0, 0, 1], [0, 1, 0], classes=2)
+        >>> found.both_right, found.only_a, found.only_b, found.both_wrong
+        (1, 1, 0, 1)
+    """
 
     both_right: int
     only_a: int  # a is right, b is wrong
@@ -46,7 +77,23 @@ class Disagreement(NamedTuple):
 
 
 def confusion_matrix(predicted: Any, target: Any, *, taxonomy: Taxonomy) -> Confusions:
-    """Counts of (true, predicted) class positions, rows and columns in the order of the tree's leaves, left to right."""
+    """Count (true, predicted) pairs, rows and columns in the order of the leaves of a tree, from left to right.
+
+    Args:
+        predicted: Predicted class positions, (n,).
+        target: True class positions, (n,).
+        taxonomy: Tree over the classes.
+
+    Returns:
+        The counts (rows are true classes), the class position of each row, and its name.
+
+    Example:
+        >>> from labelkin import Taxonomy
+        >>> from labelkin.analysis import confusion_matrix
+        >>> tree = Taxonomy.from_nested({"pet": ["cat", "dog"], "thing": ["car"]})
+        >>> confusion_matrix([0, 1, 2], [0, 0, 2], taxonomy=tree).counts.tolist()
+        [[1, 1, 0], [0, 0, 0], [0, 0, 1]]
+    """
     size = len(taxonomy.leaves)
     found, true = _pair("predicted", predicted, target, size)
     counts = metrics.confusion_matrix(found, true, size)
@@ -56,10 +103,26 @@ def confusion_matrix(predicted: Any, target: Any, *, taxonomy: Taxonomy) -> Conf
 
 
 def costliest(predicted: Any, target: Any, *, names: Sequence[str], distances: Any, top: int = 10) -> Costliest:
-    """The confusions that cost most, `times x distance`, at most `top` of them; those that cost nothing are left out.
+    """Return the confusions that cost most, `times * distance`.
 
-    `distances` (K, K) are what a mistake costs, rows true, as `taxonomy.distance("height")` or any cost matrix; the
-    diagonal is not looked at. Of equal costs the more frequent comes first, then class order.
+    Of equal costs the more frequent comes first, then class order. Confusions that cost nothing are left out.
+
+    Args:
+        predicted: Predicted class positions, (n,).
+        target: True class positions, (n,).
+        names: Names of the classes.
+        distances: Cost of each mistake, (K, K), rows are true classes: `taxonomy.distance("height")` or any cost matrix.
+            The diagonal is ignored.
+        top: Most confusions to return.
+
+    Returns:
+        The confusions, and the cost of all mistakes.
+
+    Example:
+        >>> from labelkin.analysis import costliest
+        >>> found = costliest([1, 1, 2], [0, 0, 0], names=["cat", "dog", "car"], distances=[[0, 1, 3], [1, 0, 3], [3, 3, 0]])
+        >>> [(confusion.predicted, confusion.cost) for confusion in found.confusions]
+        [('car', 3.0), ('dog', 2.0)]
     """
     check_names("names", names, least=2)
     check_count("top", top)
@@ -78,7 +141,22 @@ def costliest(predicted: Any, target: Any, *, names: Sequence[str], distances: A
 
 
 def disagreement(a: Any, b: Any, target: Any, *, classes: int) -> Disagreement:
-    """Where two runs' predicted class positions differ, in all and by true class."""
+    """Count where the predictions of two runs differ, in all and by true class.
+
+    Args:
+        a: Predicted class positions of the first run, (n,).
+        b: Predicted class positions of the second run, (n,).
+        target: True class positions, (n,).
+        classes: Number of classes.
+
+    Returns:
+        The counts.
+
+    Example:
+        >>> from labelkin.analysis import disagreement
+        >>> disagreement([0, 1], [1, 1], [0, 1], classes=2).different
+        1
+    """
     check_count("classes", classes, least=2)
     first, true = _pair("a", a, target, classes)
     second, _ = _pair("b", b, target, classes)

@@ -1,6 +1,6 @@
-"""My hierarchical loss does nothing: which of four causes it has, with the figures that say so.
+"""Diagnose why a structured loss has no effect: which of four causes holds, with the measurements that show it.
 
-`docs/diagnosis.md` explains the figures and where the thresholds are from, and has the table of planted causes.
+`docs/diagnosis.md` explains the measurements and the thresholds, and has the table of planted causes.
 """
 
 from typing import Any, NamedTuple
@@ -9,8 +9,8 @@ from torch import Tensor
 
 from labelkin._arrays import class_positions, sum_tolerance
 from labelkin._checks import InputError
-from labelkin.analysis.findings import Finding, flat_tree, respected, without_weight
-from labelkin.analysis.pull import Pull, TargetRows, measure_pull
+from labelkin.analysis.findings import Finding, check_flat_tree, check_respected, check_weight
+from labelkin.analysis.pull import GradientStructure, TargetRows, measure_gradient
 from labelkin.analysis.room import Mistakes, Spread, measure_mistakes, measure_spread
 from labelkin.metrics.inputs import check_scores
 from labelkin.objectives import Objective
@@ -21,23 +21,36 @@ HEALTHY = "healthy"
 
 
 class Diagnosis(NamedTuple):
+    """The causes that hold, most basic first, and everything that was measured; no findings mean that the loss acts.
+
+    Example:
+        >>> from labelkin import Hierarchical, Taxonomy
+        >>> from labelkin.analysis import diagnose
+        >>> import torch
+        >>> tree = Taxonomy.from_groups({"pet": ["cat", "dog"], "thing": ["car", "bus"]})
+        >>> log_probs = torch.full((4, 4), 0.25).log()
+        >>> found = diagnose(Hierarchical(taxonomy=tree), log_probs, torch.arange(4))
+        >>> found.cause
+        'healthy'
+    """
+
     findings: tuple[Finding, ...]  # all causes that hold, the most basic first; none: the loss acts
     spread: Spread  # what the tree allows
-    pull: Pull  # what the objective asks
+    gradient: GradientStructure  # what the objective asks
     mistakes: Mistakes  # what the model does
     reference: Mistakes | None  # what the plain model does, where it was given
 
     @property
     def cause(self) -> str:
-        """The first finding's cause, or "healthy"."""
+        """The cause of the first finding, or "healthy"."""
         return self.findings[0].cause if self.findings else HEALTHY
 
     def figures(self) -> dict[str, float]:
-        """Everything measured under the names that findings call it by, as "pull.kin_share"."""
-        parts: dict[str, Spread | Pull | TargetRows | Mistakes | None] = {
+        """Return everything measured, under the names that findings use, such as "gradient.kin_share"."""
+        parts: dict[str, Spread | GradientStructure | TargetRows | Mistakes | None] = {
             "spread": self.spread,
-            "pull": self.pull,
-            "pull.rows": self.pull.rows,
+            "gradient": self.gradient,
+            "gradient.rows": self.gradient.rows,
             "mistakes": self.mistakes,
             "reference": self.reference,
         }
@@ -50,7 +63,7 @@ class Diagnosis(NamedTuple):
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """Cause, findings and figures as plain values."""
+        """Return cause, findings and figures as plain values."""
         return {"cause": self.cause, "findings": [f._asdict() for f in self.findings], "figures": self.figures()}
 
     def __str__(self) -> str:
@@ -65,21 +78,38 @@ def diagnose(
     taxonomy: Taxonomy | None = None,
     reference: Any = None,
 ) -> Diagnosis:
-    """Why a structured objective changes nothing against one-hot: which of four causes hold, if any.
+    """Find out why a structured objective changes nothing against one-hot targets: which of four causes hold, if any.
 
-    `log_probs` (n, K) are `objective.log_probs(outputs)` on held-out samples and `target` (n,) their classes;
-    `reference` (n, K) those of a plain model on the same samples. `taxonomy` is the tree by which mistakes are measured;
-    without it, the objective's own. Thresholds are constants of this module.
+    - "flat tree": `spread.possible` is below 0.1, for the objective's tree or the one given.
+    - "targets without structure": `gradient.kin_share` is below 0.01, and the targets are one-hot, or uniform over the wrong
+      classes.
+    - "weights vanish": the same, although there is a tree or a relation, because it has no weight; or the
+      `gradient.weakest_level` of a tree objective is below 0.001.
+    - "tree respected already": `headroom` is below 0.1, or there are no mistakes. It is judged on the reference if there is
+      one: a model trained with the loss may respect the tree because the loss acts.
 
-    - "flat tree": `spread.possible` below .1, of the objective's tree or the one given; the rest would not matter.
-    - "targets without structure": `pull.kin_share` below .01, and the objective has targets that are one-hot, or
-      uniform over the wrong classes.
-    - "weights vanish": the same where the tree or the relation is there and has no weight, or a tree objective's
-      `pull.weakest_level` is below .001.
-    - "tree respected already": `room` below .2, or no mistakes at all. Judged on the reference where there is one; a
-      model that was trained for it may respect the tree because the loss acts.
+    The thresholds are constants of `labelkin.analysis.findings`.
+
+    Args:
+        objective: The objective that was trained.
+        log_probs: `objective.log_probs(outputs)` on held-out samples, (n, K).
+        target: True class positions, (n,).
+        taxonomy: The tree by which mistakes are measured; by default that of the objective.
+        reference: Log-probabilities of a plain model on the same samples, (n, K).
+
+    Returns:
+        The findings and the measurements.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import OneHot, Taxonomy
+        >>> from labelkin.analysis import diagnose
+        >>> tree = Taxonomy.from_groups({"pet": ["cat", "dog"], "thing": ["car", "bus"]})
+        >>> log_probs = torch.randn(8, 4, generator=torch.Generator().manual_seed(0)).log_softmax(-1)
+        >>> diagnose(OneHot(classes=tree.classes), log_probs, torch.arange(8) % 4, taxonomy=tree).cause
+        'targets without structure'
     """
-    pull = measure_pull(objective)
+    gradient = measure_gradient(objective)
     tree = _tree(objective, taxonomy)
     spread = measure_spread(tree)
     if isinstance(objective, TreeObjective) and objective.taxonomy != tree:
@@ -88,11 +118,11 @@ def diagnose(
     mistakes = measure_mistakes(_checked("log_probs", log_probs, true, tree), true, tree)
     plain = None if reference is None else measure_mistakes(_checked("reference", reference, true, tree), true, tree)
     found = (
-        flat_tree(spread, pull),
-        without_weight(objective, pull, spread),
-        respected(mistakes if plain is None else plain, plain is not None, spread),
+        check_flat_tree(spread, gradient),
+        check_weight(objective, gradient, spread),
+        check_respected(mistakes if plain is None else plain, plain is not None, spread),
     )
-    return Diagnosis(tuple(f for f in found if f is not None), spread, pull, mistakes, plain)
+    return Diagnosis(tuple(f for f in found if f is not None), spread, gradient, mistakes, plain)
 
 
 def _tree(objective: Objective, taxonomy: Taxonomy | None) -> Taxonomy:
@@ -127,7 +157,8 @@ def _healthy_sentence(found: Diagnosis) -> str:
     mistakes = found.mistakes
     beside = "" if found.reference is None else f" (plain: {found.reference.severity:.3f})"
     return (
-        f"Healthy: {found.pull.kin_share:.1%} of the step tells wrong classes apart, and severity {mistakes.severity:.3f}"
-        f"{beside} over {mistakes.mistakes} mistakes leaves {mistakes.room:.0%} of the room between {mistakes.best:.3f} "
-        f"(best) and {mistakes.random:.3f} (at random). CRM would change the mean distance by {mistakes.crm_change:+.1%}."
+        f"Healthy: {found.gradient.kin_share:.1%} of the step tells wrong classes apart, and severity {mistakes.severity:.3f}"
+        f"{beside} over {mistakes.mistakes} mistakes leaves {mistakes.headroom:.0%} of the headroom between "
+        f"{mistakes.best:.3f} (best) and {mistakes.random:.3f} (at random). CRM would change "
+        f"the mean distance by {mistakes.crm_change:+.1%}."
     )

@@ -1,4 +1,4 @@
-"""What named layers of a model return, caught while it runs."""
+"""Record the outputs of named layers of a model."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,10 +13,10 @@ Run = Callable[[Any], dict[str, Tensor]]
 
 
 @contextmanager
-def watched(model: nn.Module, layers: Sequence[str]) -> Iterator[Run]:
-    """A function from a batch of inputs to each layer's activations, (n, F) on the CPU.
+def record_layers(model: nn.Module, layers: Sequence[str]) -> Iterator[Run]:
+    """Yield a function from a batch of inputs to each layer's activations, (n, F) on the CPU.
 
-    Meanwhile the model is in evaluation mode and keeps no gradients; afterwards its modes are what they were.
+    Meanwhile the model is in evaluation mode and computes no gradients; afterwards its modes are restored.
     """
     modules = _named(model, layers)
     caught: dict[str, list[Any]] = {name: [] for name in layers}
@@ -29,7 +29,7 @@ def watched(model: nn.Module, layers: Sequence[str]) -> Iterator[Run]:
             kept.clear()
         with torch.no_grad():
             model(inputs.to(device) if isinstance(inputs, Tensor) and device is not None else inputs)
-        return {name: flat(name, _only(name, kept)) for name, kept in caught.items()}
+        return {name: flatten_activations(name, _only(name, kept)) for name, kept in caught.items()}
 
     try:
         model.eval()
@@ -41,8 +41,8 @@ def watched(model: nn.Module, layers: Sequence[str]) -> Iterator[Run]:
             module.training = mode
 
 
-def flat(name: str, activations: Any) -> Tensor:
-    """(n, C, H, W) to (n, C*H*W)."""
+def flatten_activations(name: str, activations: Any) -> Tensor:
+    """Flatten (n, C, H, W) to (n, C*H*W)."""
     if not isinstance(activations, Tensor) or activations.ndim < 2 or activations.is_complex():
         came = f"shape {tuple(activations.shape)}" if isinstance(activations, Tensor) else type(activations).__name__
         raise InputError(

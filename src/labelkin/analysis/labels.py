@@ -1,6 +1,6 @@
-"""Label vectors as numbers to look at: distances, nearest labels, points in the plane, agreement of two sets.
+"""Label vectors as numbers: distances, nearest labels, points in the plane, agreement of two sets.
 
-`labels` is an objective, whose `label_vectors()` are taken, or vectors (K, D) themselves.
+`labels` is an objective, whose `label_vectors()` are used, or vectors (K, D).
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,13 @@ PCA_WIDTH = 50
 
 
 class Nearest(NamedTuple):
-    """The nearest other classes of each class, nearest first."""
+    """The nearest other classes of each class, nearest first.
+
+    Example:
+        >>> from labelkin.analysis import nearest
+        >>> nearest([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]], ["a", "b", "c"], 1).neighbours
+        (('b',), ('a',), ('b',))
+    """
 
     names: tuple[str, ...]
     neighbours: tuple[tuple[str, ...], ...]  # K x k
@@ -33,7 +39,13 @@ class Nearest(NamedTuple):
 
 
 class Points(NamedTuple):
-    """Classical multidimensional scaling."""
+    """Result of classical multidimensional scaling.
+
+    Example:
+        >>> from labelkin.analysis import mds
+        >>> round(mds([[0, 3], [3, 0]], dims=1).explained, 6)
+        1.0
+    """
 
     points: Tensor  # (K, dims) float64, centred; each column's entry of largest size is positive
     eigenvalues: Tensor  # (K,) of the doubly centred squared distances, largest first; negative ones: not Euclidean
@@ -41,7 +53,14 @@ class Points(NamedTuple):
 
 
 class Embedded(NamedTuple):
-    """t-SNE."""
+    """Result of t-SNE: points in the plane and the divergence reached.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.analysis import Embedded
+        >>> Embedded(torch.zeros(3, 2), divergence=0.1, components=None).points.shape
+        torch.Size([3, 2])
+    """
 
     points: Tensor  # (n, 2) float64
     divergence: float  # the Kullback-Leibler divergence reached; lower fits better
@@ -49,7 +68,14 @@ class Embedded(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """Procrustes analysis: both sets centred, of norm 1, and `b` turned, mirrored and scaled onto `a`."""
+    """Result of Procrustes analysis: both sets centered, of norm 1, and `b` rotated, mirrored and scaled onto `a`.
+
+    Example:
+        >>> from labelkin.analysis import procrustes
+        >>> triangle = [[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]]
+        >>> abs(round(procrustes(triangle, triangle).disparity, 6))
+        0.0
+    """
 
     disparity: float  # sum of squared differences, 0 (the same shape) to 1; the same with a and b exchanged
     a: Tensor  # (K, D) float64
@@ -57,20 +83,45 @@ class Agreement(NamedTuple):
 
 
 def label_distances(labels: Any) -> Tensor:
-    """(K, K) float64 Euclidean distances between label vectors (as 001 Eq. 4 takes them), symmetric, zero diagonal."""
+    """Compute Euclidean distances between label vectors, as 001 Eq. 4 does.
+
+    Args:
+        labels: An objective, or vectors (K, D).
+
+    Returns:
+        Distances (K, K) in float64, symmetric, with a zero diagonal.
+
+    Example:
+        >>> from labelkin.analysis import label_distances
+        >>> label_distances([[0.0, 0.0], [3.0, 4.0]]).tolist()
+        [[0.0, 5.0], [5.0, 0.0]]
+    """
     vectors = _vectors("labels", labels)
     return torch.cdist(vectors, vectors, compute_mode="donot_use_mm_for_euclid_dist")
 
 
 def nearest(labels: Any, names: Sequence[str], k: int, *, rule: Rule | None = None) -> Nearest:
-    """The `k` nearest other classes of each class (003 Table 5); equals in class order.
+    """Find the nearest other classes of each class (003 Table 5); ties are in class order.
 
-    - `"entry"`: the largest `e_y[i]`, entries of row y of an embedding K x K (`LabelEmbedding`). Scores fall.
-    - `"cosine"`: the largest cosine of two rows (`CompressedLabelEmbedding`, whose vectors are rows of A). Scores fall;
-      a zero vector has cosine 0 with every other.
-    - `"euclidean"`: the least distance (001's adaptive labels). Scores rise.
+    Never holds K x K scores of many classes.
 
-    Without a rule it is "entry" for K x K vectors and "cosine" for others. Never holds K x K scores of many classes.
+    Args:
+        labels: An objective, or vectors (K, D).
+        names: Names of the classes.
+        k: Number of neighbors.
+        rule: "entry": the largest `e_y[i]`, entries of row y of an embedding K x K (`LabelEmbedding`). "cosine": the largest
+            cosine of two rows (`CompressedLabelEmbedding`, whose vectors are rows of A); a zero vector has cosine 0 with
+            every other. "euclidean": the least distance (adaptive labels, 001). By default "entry" for K x K vectors and
+            "cosine" for others.
+
+    Returns:
+        Names, positions and scores of the neighbors.
+
+    Example:
+        >>> from labelkin.analysis import nearest
+        >>> found = nearest([[0.0], [1.0], [5.0]], ["a", "b", "c"], 1, rule="euclidean")
+        >>> found.neighbours, found.scores.flatten().tolist()
+        ((('b',), ('a',), ('b',)), [1.0, 1.0, 4.0])
     """
     vectors = _vectors("labels", labels)
     check_names("names", names, least=2)
@@ -92,9 +143,22 @@ def nearest(labels: Any, names: Sequence[str], k: int, *, rule: Rule | None = No
 
 
 def mds(distances: Any, *, dims: int = 2) -> Points:
-    """Points whose distances are as near to those given (K, K) as a projection allows: classical scaling, no chance in it.
+    """Place points so that their distances are as close to those given as a projection allows: classical scaling.
 
-    Distances of points in `dims` dimensions are reproduced exactly.
+    The result is deterministic, and distances of points in `dims` dimensions are reproduced exactly.
+
+    Args:
+        distances: Symmetric distances, (K, K).
+        dims: Number of dimensions.
+
+    Returns:
+        Points, eigenvalues, and the share of the positive eigenvalues that the points keep.
+
+    Example:
+        >>> from labelkin.analysis import mds
+        >>> points = mds([[0, 2], [2, 0]], dims=1).points
+        >>> round(float((points[0] - points[1]).abs()), 6)
+        2.0
     """
     condensed(distances)  # refuses what is not a matrix of distances
     given = read_square("distances", distances).double().cpu()
@@ -113,9 +177,23 @@ def mds(distances: Any, *, dims: int = 2) -> Points:
 
 
 def tsne(vectors: Any, *, perplexity: float = 30.0, seed: int = 0) -> Embedded:
-    """Points in the plane by scikit-learn's t-SNE, for outputs or label vectors (n, D); PCA to 50 first when wider.
+    """Place vectors in the plane by scikit-learn's t-SNE, after PCA to 50 dimensions if they are wider.
 
-    A picture of neighbourhoods: distances and sizes of groups in it mean nothing. 000 takes 100 images a class.
+    The plot shows neighborhoods: distances and sizes of groups in it mean nothing. 000 uses 100 images per class.
+
+    Args:
+        vectors: Outputs or label vectors, (n, D), or an objective.
+        perplexity: Number of neighbors that count, below n.
+        seed: Seed of the optimization.
+
+    Returns:
+        Points, and the Kullback-Leibler divergence reached.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.analysis import tsne
+        >>> tsne(torch.eye(8), perplexity=2).points.shape
+        torch.Size([8, 2])
     """
     given = _vectors("vectors", vectors)
     check_number("perplexity", perplexity, low=1)
@@ -133,9 +211,19 @@ def tsne(vectors: Any, *, perplexity: float = 30.0, seed: int = 0) -> Embedded:
 
 
 def procrustes(a: Any, b: Any) -> Agreement:
-    """How far two sets of label vectors differ in shape alone: place, turn, mirror image and size do not count.
+    """Compare two sets of label vectors by shape alone: position, rotation, reflection and size do not count.
 
-    Rows are the same classes; the narrower set is filled with zeros, which changes no distance.
+    Args:
+        a: An objective, or vectors (K, D).
+        b: The same classes in another set; the narrower set is padded with zeros, which changes no distance.
+
+    Returns:
+        The disparity from 0 (same shape) to 1, and both sets after alignment.
+
+    Example:
+        >>> from labelkin.analysis import procrustes
+        >>> abs(round(procrustes([[0, 0], [1, 0], [0, 2]], [[5, 5], [5, 7], [1, 5]]).disparity, 6))
+        0.0
     """
     first, second = _vectors("a", a), _vectors("b", b)
     if len(first) != len(second):

@@ -1,4 +1,4 @@
-"""How much memory NAA of some layers will need, said before it is spent."""
+"""Plan the memory that NAA of some layers will need, before it is used."""
 
 from collections.abc import Iterable, Mapping, Sized
 from typing import NamedTuple
@@ -6,14 +6,20 @@ from typing import NamedTuple
 from torch import Tensor
 
 from labelkin._checks import InputError, check_count
-from labelkin.analysis.accumulate import Need, correlation_need, gram_need
+from labelkin.analysis.accumulate import MemoryNeed, correlation_need, gram_need
 from labelkin.functional.naa import Form
 
 GIB = 2**30
 
 
 class Memory(NamedTuple):
-    """What the distances of some layers need; `forms` says how each layer's are computed."""
+    """Memory that the distances of some layers need; `forms` says how each layer's are computed.
+
+    Example:
+        >>> from labelkin.analysis import Memory
+        >>> print(Memory(("conv",), (512,), ("gram",), 2**30))
+        NAA needs 1 GiB for conv (512 features, gram)
+    """
 
     layers: tuple[str, ...]
     features: tuple[int, ...]  # the width of each layer, flattened
@@ -28,16 +34,16 @@ class Memory(NamedTuple):
 def memory_for(
     activations: Mapping[str, Tensor], *, classes: int, limit: int, samples: int | None = None, form: Form = "auto"
 ) -> Memory:
-    """From a batch of each layer's activations (n, F); `samples` is how many will come in all, where that is known."""
+    """Plan from a batch of each layer's activations (n, F); `samples` is the number that will come, if known."""
     if form == "gram" and samples is None:
         raise InputError(
             "samples: the Gram form holds every sample, and batches without a length do not say how many; give samples, "
             'or form="correlation".'
         )
     widths = tuple(batch.shape[1] for batch in activations.values())
-    chosen: list[tuple[Form, Need]] = []
+    chosen: list[tuple[Form, MemoryNeed]] = []
     for width, batch in zip(widths, activations.values(), strict=True):
-        needs: dict[Form, Need] = {"correlation": correlation_need(classes, width, samples)}
+        needs: dict[Form, MemoryNeed] = {"correlation": correlation_need(classes, width, samples)}
         if samples is not None:
             needs["gram"] = gram_need(samples, width, batch.element_size())
         taken = _cheapest(needs, limit) if form == "auto" else form
@@ -46,13 +52,14 @@ def memory_for(
     return Memory(tuple(activations), widths, tuple(name for name, _ in chosen), held + at_end)
 
 
-def _cheapest(needs: Mapping[Form, Need], limit: int) -> Form:
-    """Fewest multiplications among the forms that fit; where none does, the smallest."""
+def _cheapest(needs: Mapping[Form, MemoryNeed], limit: int) -> Form:
+    """Return the form with the fewest multiplications among those that fit; if none fits, the smallest."""
     fitting = [form for form, need in needs.items() if need.peak <= limit]
     return min(fitting, key=lambda form: needs[form].work) if fitting else min(needs, key=lambda form: needs[form].peak)
 
 
 def check_limit(memory: Memory, limit: int) -> None:
+    """Raise if the memory is above the limit."""
     if memory.bytes > limit:
         raise InputError(
             f"limit: {memory}, more than the {limit / GIB:.3g} GiB allowed; name fewer or narrower layers, "
@@ -61,7 +68,7 @@ def check_limit(memory: Memory, limit: int) -> None:
 
 
 def count_samples(batches: Iterable[object], first: int, samples: int | None) -> int | None:
-    """How many samples there are at most: what was said, or as many batches of the first one's size."""
+    """Return the most samples that can come: the number given, or the batches times the size of the first one."""
     if samples is not None:
         check_count("samples", samples)
         return samples

@@ -1,6 +1,6 @@
-"""What an objective asks of the classes before anything is learned, measured on the objective itself.
+"""The structure in the gradient of an objective before anything is learned, measured on the objective itself.
 
-At outputs of zero, where training begins, one gradient step is taken for a sample of each class, and its effect on the
+At outputs of zero, where training begins, one gradient step is taken for a sample of each class. Its effect on the
 log-probabilities of the classes is compared with that of plain cross entropy at the same probabilities.
 """
 
@@ -21,23 +21,51 @@ ONE_HOT = 1e-6  # a target that gives away no more than this is one-hot up to ro
 
 
 class TargetRows(NamedTuple):
-    """The targets of an objective that is cross entropy to a fixed row for each class."""
+    """The targets of an objective that is cross entropy to a fixed row for each class.
+
+    Example:
+        >>> from labelkin.analysis import TargetRows
+        >>> TargetRows(moved=0.1, tilt=0.0, one_hot=0.0).moved
+        0.1
+    """
 
     moved: float  # the share that a class gives away, mean over the classes: 0 (one-hot) to 1
     tilt: float  # how far that lies from equal shares for all others, mean over classes that give: 0 (uniform) to 1
     one_hot: float  # the share of the classes whose row is one-hot
 
 
-class Pull(NamedTuple):
-    """How an objective's first step treats the wrong classes."""
+class GradientStructure(NamedTuple):
+    """How the first gradient step of an objective treats the wrong classes, compared with cross entropy.
+
+    Example:
+        >>> from labelkin import OneHot
+        >>> from labelkin.analysis.pull import measure_gradient
+        >>> round(measure_gradient(OneHot(classes=5)).kin_share, 6)
+        0.0
+    """
 
     kin_share: float  # the part of the step that tells wrong classes apart: 0 (as cross entropy) to about 1
-    weakest_level: float | None  # pull away from the classes of the tree level that gets least, over that of the most
+    weakest_level: float | None  # force away from the classes of the weakest tree level, over that of the strongest
     rows: TargetRows | None  # None where the objective is no cross entropy to fixed rows
 
 
-def measure_pull(objective: Objective) -> Pull:
-    """The pull of an objective; it is left as it was, and its class weights do not count."""
+def measure_gradient(objective: Objective) -> GradientStructure:
+    """Measure the structure in the gradient of an objective.
+
+    Args:
+        objective: An objective with probabilities and without memory of single samples. It is not changed, and its class
+            weights do not count.
+
+    Returns:
+        The share of the step that tells wrong classes apart, the weakest level of its tree, and its target rows.
+
+    Example:
+        >>> from labelkin import Hierarchical, Taxonomy
+        >>> from labelkin.analysis.pull import measure_gradient
+        >>> tree = Taxonomy.from_groups({"pet": ["cat", "dog"], "thing": ["car", "bus"]})
+        >>> measure_gradient(Hierarchical(taxonomy=tree)).kin_share > 0.01
+        True
+    """
     if not isinstance(objective, Objective):
         raise InputError(f"objective: expected a labelkin objective, got {type(objective).__name__}.")
     name = type(objective).__name__
@@ -52,11 +80,13 @@ def measure_pull(objective: Objective) -> Pull:
     plain = _plain_step(log_probs.exp(), target)
     tree = getattr(own, "taxonomy", None)
     level = None if tree is None else _weakest_level(step, target, tree)
-    return Pull(_kin_share(step, plain, target), level, None if tree is not None else _target_rows(own, target))
+    return GradientStructure(
+        _kin_share(step, plain, target), level, None if tree is not None else _target_rows(own, target)
+    )
 
 
 def _heads(objective: Objective, values: Tensor) -> list[Tensor]:
-    """The outputs of each head, all at these values, ready to be differentiated by."""
+    """Return the outputs of each head, all at these values, with gradients enabled."""
     count = 1 if objective.outputs_type is None else len(objective.outputs_type._fields)  # type: ignore[attr-defined]
     return [values.clone().requires_grad_() for _ in range(count)]
 
@@ -66,13 +96,13 @@ def _outputs(objective: Objective, heads: list[Tensor]) -> Any:
 
 
 def _gradient(objective: Objective, heads: list[Tensor], target: Tensor) -> tuple[Tensor, ...]:
-    """Of each sample's own loss, by each head."""
+    """Return the gradient of each sample's own loss, by each head."""
     loss = objective.loss(_outputs(objective, heads), target) * len(target)
     return torch.autograd.grad(loss, heads, allow_unused=True, materialize_grads=True)
 
 
 def _step(objective: Objective, values: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """(n, K) what a small gradient step on the outputs does to the log-probabilities, for a unit of step; and these.
+    """Return what a small gradient step on the outputs does to the log-probabilities, (n, K) per unit of step, and these.
 
     The derivative along the step is that of `weights -> sum(step * gradient of sum(weights * log_probs))`.
     """
@@ -93,15 +123,15 @@ def _step(objective: Objective, values: Tensor, target: Tensor) -> tuple[Tensor,
 
 
 def _plain_step(probs: Tensor, target: Tensor) -> Tensor:
-    """The same for cross entropy on logits of these probabilities."""
+    """Return the same for cross entropy on logits of these probabilities."""
     step = F.one_hot(target, probs.shape[-1]).double() - probs
     return step - (probs * step).sum(-1, keepdim=True)
 
 
 def _kin_share(step: Tensor, plain: Tensor, target: Tensor) -> float:
-    """Mean over the classes of `sum |r_j| / sum |step_j|`, r being what tells the wrong classes apart.
+    """Return the mean over the classes of `sum |r_j| / sum |step_j|`, where r is what tells the wrong classes apart.
 
-    That is their deviation from their own mean, less plain cross entropy's at the scale at which both raise the true
+    That is their deviation from their own mean, less that of plain cross entropy at the scale at which both raise the true
     class equally over the mean of the wrong ones.
     """
     raised, apart = _split(step, target)
@@ -112,16 +142,16 @@ def _kin_share(step: Tensor, plain: Tensor, target: Tensor) -> float:
 
 
 def _split(step: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """(n, 1) how far the true class rises over the mean of the others, and (n, K) their deviations from that mean."""
+    """Return how far the true class rises over the mean of the others, (n, 1), and their deviations from that mean, (n, K)."""
     true = target.unsqueeze(-1)
     mean = (step.sum(-1, keepdim=True) - step.gather(-1, true)) / (step.shape[-1] - 1)
     return step.gather(-1, true) - mean, (step - mean).scatter(-1, true, 0.0)
 
 
 def _weakest_level(step: Tensor, target: Tensor, tree: Taxonomy) -> float:
-    """The median of (least / most) of the mean pull between the true class and those at one distance.
+    """Return the median of (least / most) of the mean force between the true class and the classes at one distance.
 
-    Over the classes that have others at several distances; 1 where there are none.
+    It is over the classes that have others at several distances; 1 if there are none.
     """
     found = tree.distance("height", target.numpy()[:, None], range(step.shape[-1]))
     distance = torch.from_numpy(found)
@@ -134,7 +164,7 @@ def _weakest_level(step: Tensor, target: Tensor, tree: Taxonomy) -> float:
 
 
 def _target_rows(objective: Objective, target: Tensor) -> TargetRows | None:
-    """The rows T of an objective whose gradient is `softmax(outputs) - T[y]` wherever it is taken."""
+    """Return the rows T of an objective whose gradient is `softmax(outputs) - T[y]` everywhere; None for others."""
     if objective.outputs_type is not None or objective.width != objective.num_classes:
         return None
     draw = torch.Generator().manual_seed(0)

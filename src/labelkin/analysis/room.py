@@ -1,4 +1,4 @@
-"""How much better mistakes could be: what a tree allows, and what a model's mistakes leave of it."""
+"""Headroom: how much milder mistakes a tree allows, and how much of that a model's mistakes leave."""
 
 from typing import NamedTuple
 
@@ -13,35 +13,61 @@ AT_ONCE = 256  # classes whose distances to all others are held together
 
 
 class Spread(NamedTuple):
-    """How much a tree tells classes apart."""
+    """How much a tree tells classes apart.
+
+    Example:
+        >>> from labelkin import Taxonomy
+        >>> from labelkin.analysis.room import measure_spread
+        >>> measure_spread(Taxonomy.from_nested(["cat", "dog", "car"])).possible
+        0.0
+    """
 
     possible: float  # by how much severity could fall below that of mistakes at random: 0 (flat) to below 1
     with_kin: float  # the share of the classes that have some classes nearer than others
 
 
 class Mistakes(NamedTuple):
-    """A model's mistakes beside the best and the random ones for the same samples; heights in the tree."""
+    """A model's mistakes beside the best and random ones for the same samples; distances are heights in the tree.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy
+        >>> from labelkin.analysis.room import measure_mistakes
+        >>> tree = Taxonomy.from_groups({"pet": ["cat", "dog"], "thing": ["car", "bus"]})
+        >>> log_probs = torch.tensor([[0.1, 0.7, 0.1, 0.1]]).log()
+        >>> measure_mistakes(log_probs, torch.tensor([0]), tree).severity
+        1.0
+    """
 
     samples: int
     mistakes: int
     severity: float  # mean distance of the mistakes; NaN without any
     best: float  # had each fallen on a nearest other class
     random: float  # had each fallen on any other class alike
-    room: float  # 0 (as good as can be) to 1 (as at random), above 1 where worse; see `measure_mistakes`
+    headroom: float  # 0 (as good as can be) to 1 (as at random), above 1 where worse; see `measure_mistakes`
     crm_change: float  # of the mean distance over all samples, if decided by least expected distance: -.1 is 10 % less
 
 
 def measure_spread(taxonomy: Taxonomy) -> Spread:
-    """Over the classes, each as often as any other."""
+    """Measure how much a tree tells classes apart, each class counted once."""
     nearest, mean = _best_and_random(taxonomy, np.arange(len(taxonomy.leaves)))
     return Spread(float(1 - nearest.mean() / mean.mean()), float((nearest < mean).mean()))
 
 
 def measure_mistakes(log_probs: Tensor, target: Tensor, taxonomy: Taxonomy) -> Mistakes:
-    """The most probable class of each sample (n, K) against the true one.
+    """Measure the mistakes of the most probable class of each sample.
 
-    `room` is `(severity - best) / (random - best)`, computed as if one more mistake had been made at random: five mistakes,
-    all on nearest classes, leave 1/6 and not 0, since they prove little. NaN without mistakes or on a flat tree.
+    `headroom` is `(severity - best) / (random - best)`, computed as if one more mistake had been made at random: five
+    mistakes, all on nearest classes, leave 1/6 and not 0, since they prove little. It is NaN without mistakes or on a flat
+    tree.
+
+    Args:
+        log_probs: Log-probabilities, (n, K).
+        target: True class positions, (n,).
+        taxonomy: Tree over the classes.
+
+    Returns:
+        The measurements.
     """
     probs = log_probs.exp()
     found = probs.argmax(-1)
@@ -58,19 +84,19 @@ def measure_mistakes(log_probs: Tensor, target: Tensor, taxonomy: Taxonomy) -> M
         severity=_mean(distance),
         best=_mean(best),
         random=_mean(random),
-        room=_room(distance - best, random - best),
+        headroom=_headroom(distance - best, random - best),
         crm_change=after / total - 1 if total else float("nan"),
     )
 
 
-def _room(excess: Floats, at_random: Floats) -> float:
+def _headroom(excess: Floats, at_random: Floats) -> float:
     if not at_random.sum():
         return float("nan")
     return float((excess.sum() + at_random.mean()) / (at_random.sum() + at_random.mean()))
 
 
 def _best_and_random(taxonomy: Taxonomy, classes: Ints) -> tuple[Floats, Floats]:
-    """The distance from each of the classes to the nearest other one, and its mean over all others."""
+    """Return the distance from each class to the nearest other one, and its mean over all others."""
     everyone = np.arange(len(taxonomy.leaves))
     nearest, mean = np.empty(len(classes)), np.empty(len(classes))
     for start in range(0, len(classes), AT_ONCE):

@@ -17,18 +17,41 @@ Ints = npt.NDArray[np.int64]
 
 
 def linkage_table(distances: Any) -> Floats:
-    """(K-1, 4) average linkage of symmetric class distances (K, K), as scipy writes it: what a dendrogram is drawn from.
+    """Cluster classes by average linkage, in scipy's format, from which a dendrogram is drawn.
 
-    Siblings are turned so that neighbouring classes are as near as the tree allows; heights are in the third column.
+    Siblings are ordered so that neighboring classes are as close as the tree allows; heights are in the third column.
+
+    Args:
+        distances: Symmetric distances, (K, K).
+
+    Returns:
+        The linkage, (K-1, 4).
+
+    Example:
+        >>> from labelkin.analysis import linkage_table
+        >>> linkage_table([[0, 1, 4], [1, 0, 4], [4, 4, 0]])[:, 2].tolist()
+        [1.0, 4.0]
     """
     pairs = condensed(distances)
     return np.asarray(optimal_leaf_ordering(linkage(pairs, "average"), pairs), dtype=np.float64)
 
 
 def linkage_tree(distances: Any, names: Sequence[str]) -> Taxonomy:
-    """The binary tree of average linkage (000 Sec. 3.2), classes in the order of `names`.
+    """Build the binary tree of average linkage (000 Sec. 3.2).
 
-    Inner nodes are node1, node2, ... from the nearest pair on. Heights are lost: `linkage_table` has them.
+    Inner nodes are node1, node2, ... from the nearest pair on. Heights are lost; `linkage_table` has them.
+
+    Args:
+        distances: Symmetric distances, (K, K).
+        names: Names of the classes.
+
+    Returns:
+        The tree, classes in the order of `names`.
+
+    Example:
+        >>> from labelkin.analysis import linkage_tree
+        >>> linkage_tree([[0, 1, 4], [1, 0, 4], [4, 4, 0]], ["cat", "dog", "car"]).classes
+        ('cat', 'dog', 'car')
     """
     pairs = condensed(distances)
     check_names("names", names, least=2)
@@ -36,15 +59,26 @@ def linkage_tree(distances: Any, names: Sequence[str]) -> Taxonomy:
 
 
 def leaf_order(distances: Any) -> Ints:
-    """(K,) class positions from left to right: the order of the tree's leaves with the least sum of neighbours' distances.
+    """Order the classes so that the tree is kept and the sum of distances between neighbors is least.
 
     Rows and columns of a heat map in this order show groups as blocks along the diagonal.
+
+    Args:
+        distances: Symmetric distances, (K, K).
+
+    Returns:
+        Class positions from left to right, (K,).
+
+    Example:
+        >>> from labelkin.analysis import leaf_order
+        >>> sorted(leaf_order([[0, 1, 4], [1, 0, 4], [4, 4, 0]]).tolist())
+        [0, 1, 2]
     """
     return leaves_list(linkage_table(distances)).astype(np.int64)
 
 
 def condensed(distances: Any) -> Floats:
-    """(K, K) to the K(K-1)/2 pairs that scipy takes; not symmetric, negative or with a diagonal is refused."""
+    """Return the K(K-1)/2 pairs that scipy takes; raise if the matrix is asymmetric, negative or has a diagonal."""
     given = read_square("distances", distances).double().cpu()
     check_not_negative("distances", given)
     if given.diagonal().any():

@@ -1,4 +1,4 @@
-"""Benchmarks: ours beside the literal forms and other packages, as ratios inside one run."""
+"""Benchmarks: this library beside literal forms and other packages, as ratios within one run."""
 
 from labelkin.bench.many_labels import ManyLabels, time_many_labels
 from labelkin.bench.metrics import time_metrics

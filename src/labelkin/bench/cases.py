@@ -14,7 +14,7 @@ from labelkin.bench.predictions import Predictions
 
 
 class Case(NamedTuple):
-    """`ours` returns what its metric does, `literal` the same numbers as a list."""
+    """A metric to time: `ours` returns what the metric does, `literal` the same numbers as a list."""
 
     ours: Callable[[Predictions], object]
     literal: Callable[[Plain], list[float]] | None = None
@@ -40,10 +40,12 @@ def _distance(k: int) -> Case:
 
 
 def by_kmeans(given: Predictions) -> metrics.Metric:
+    """Compute superclass accuracy by k-means."""
     return metrics.superclass_accuracy_by_kmeans(given.probs, given.probs, given.target, given.groups)
 
 
 def structure(given: Predictions) -> metrics.StructureCorrelation:
+    """Compute the structure correlation of the label vectors."""
     return metrics.structure_correlation(given.vectors, given.distances, given="vectors")
 
 
@@ -92,7 +94,7 @@ CASES: dict[str, Case] = {
 
 
 def flat(found: object) -> list[float]:
-    """The numbers of a metric as the literal forms list them: values first, the mean last."""
+    """Return the numbers of a metric as the literal forms list them: values first, the mean last."""
     if isinstance(found, metrics.Calibration):
         return [found.mean]
     if isinstance(found, metrics.Metric):

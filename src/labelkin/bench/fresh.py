@@ -1,4 +1,4 @@
-"""One pass in a process of its own, whose peak memory is that of the pass and nothing before it."""
+"""One pass in its own process, so that the peak memory is that of the pass alone."""
 
 import json
 import os
@@ -17,6 +17,8 @@ KIB = 1024
 
 
 class Pass(NamedTuple):
+    """Time and peak memory of one pass."""
+
     threads: int
     seconds: float  # wall clock
     cpu_seconds: float  # of all threads: what other processes take away does not count
@@ -25,7 +27,7 @@ class Pass(NamedTuple):
 
 
 def fresh_pass(benchmark: str, sizes: Mapping[str, int], threads: int) -> Pass:
-    """Everything of ours in `labelkin.bench.<benchmark>`, once."""
+    """Run everything that `labelkin.bench.<benchmark>` times once, in a new process."""
     call = f"import sys; from {__name__} import main; main(*sys.argv[1:])"
     command = [sys.executable, "-c", call, benchmark, json.dumps(dict(sizes)), str(threads)]
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
@@ -46,6 +48,7 @@ def _peak_bytes() -> int:
 
 
 def main(benchmark: str, sizes: str, threads: str) -> None:
+    """Run one pass and print its time and memory as JSON; the entry point of the new process."""
     import torch
 
     torch.set_num_threads(int(threads))

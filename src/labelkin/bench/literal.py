@@ -1,7 +1,7 @@
 """Metrics as their definitions read: loops over samples, classes and ancestors in plain Python.
 
-The slow reference that `labelkin bench metrics` times and checks against; nothing else uses it. Each form gives a value
-a sample (or class), and the mean last.
+`labelkin bench metrics` times this slow reference and checks against it; nothing else uses it. Each form returns one
+value per sample (or class), and the mean last.
 """
 
 import math
@@ -11,10 +11,12 @@ from labelkin.bench.plain import Plain
 
 
 def accuracy(given: Plain) -> list[float]:
+    """Return whether each prediction is right."""
     return with_mean([float(guess == true) for guess, true in given.pairs])
 
 
 def top_k(given: Plain, k: int) -> list[float]:
+    """Return whether the true class is among the k best scores."""
     hits = []
     for row, true in zip(given.scores, given.target, strict=True):
         before = sum(1 for place, score in enumerate(row) if place != true and not score < row[true])
@@ -23,10 +25,12 @@ def top_k(given: Plain, k: int) -> list[float]:
 
 
 def severity(given: Plain) -> list[float]:
+    """Return the height of the lowest common ancestor of each mistake."""
     return with_mean([_height(given, guess, true) for guess, true in given.pairs if guess != true])
 
 
 def average_distance(given: Plain, k: int) -> list[float]:
+    """Return the mean height of the k best classes."""
     values = []
     for row, true in zip(given.scores, given.target, strict=True):
         best = sorted(range(len(row)), key=row.__getitem__, reverse=True)[:k]
@@ -35,7 +39,7 @@ def average_distance(given: Plain, k: int) -> list[float]:
 
 
 def ancestors_shared(given: Plain, part: Callable[[int, int], float]) -> list[float]:
-    """hP, hR and hF: `part` of the sizes of the predicted and the true ancestor set is what is divided by."""
+    """Return hP, hR or hF: `part` of the sizes of the predicted and the true ancestor set is the divisor."""
     values, above, below = [], 0, 0.0
     for guess, true in given.pairs:
         ours, theirs = (set(_way_up(given, place)) for place in (guess, true))
@@ -46,6 +50,7 @@ def ancestors_shared(given: Plain, part: Callable[[int, int], float]) -> list[fl
 
 
 def confusion(given: Plain) -> list[float]:
+    """Return the confusion matrix, row by row."""
     counts = [[0.0] * len(given.leaves) for _ in given.leaves]
     for guess, true in given.pairs:
         counts[true][guess] += 1
@@ -53,6 +58,7 @@ def confusion(given: Plain) -> list[float]:
 
 
 def weighted_counts(given: Plain) -> list[float]:
+    """Return hits and weighted errors of each class."""
     hits, negatives, positives = ([0.0] * len(given.leaves) for _ in range(3))
     for guess, true in given.pairs:
         hits[true] += guess == true
@@ -62,7 +68,7 @@ def weighted_counts(given: Plain) -> list[float]:
 
 
 def weighted(given: Plain, errors: Sequence[str]) -> list[float]:
-    """Per class, hits over hits and the mean of the weighted errors named ("true", "predicted"), and the macro average."""
+    """Return hits over hits and the mean of the weighted errors named per class, and the macro average."""
     hits, missed = [0.0] * len(given.leaves), [0.0] * len(given.leaves)
     for guess, true in given.pairs:
         hits[true] += guess == true
@@ -74,19 +80,23 @@ def weighted(given: Plain, errors: Sequence[str]) -> list[float]:
 
 
 def weighted_accuracy(given: Plain) -> list[float]:
+    """Return the weighted accuracy of each class, and over all."""
     hits = sum(guess == true for guess, true in given.pairs)
     return [*weighted(given, ["true"])[:-1], hits / (hits + sum(given.distances[t][g] for g, t in given.pairs))]
 
 
 def expected_cost(given: Plain) -> list[float]:
+    """Return the cost of each prediction."""
     return with_mean([given.distances[true][guess] for guess, true in given.pairs])
 
 
 def ordinal_mse(given: Plain) -> list[float]:
+    """Return the squared difference of class positions."""
     return with_mean([float((guess - true) ** 2) for guess, true in given.pairs])
 
 
 def superclass(given: Plain) -> list[float]:
+    """Return whether the most probable group is right."""
     hits = []
     for row, true in zip(given.probs, given.target, strict=True):
         sums: dict[int, float] = {}
@@ -97,6 +107,7 @@ def superclass(given: Plain) -> list[float]:
 
 
 def calibration_error(given: Plain, bins: int = 15) -> list[float]:
+    """Return the expected calibration error."""
     inside: dict[int, list[tuple[float, bool]]] = {}
     for row, true in zip(given.probs, given.target, strict=True):
         confidence = max(row)
@@ -107,6 +118,7 @@ def calibration_error(given: Plain, bins: int = 15) -> list[float]:
 
 
 def brier(given: Plain) -> list[float]:
+    """Return the Brier score of each sample."""
     return with_mean(
         [
             sum((prob - (place == true)) ** 2 for place, prob in enumerate(row))
@@ -116,29 +128,33 @@ def brier(given: Plain) -> list[float]:
 
 
 def structure_correlation(given: Plain, classes: int) -> list[float]:
-    """Kendall's tau-b of the first `classes` rows, pair by pair; without the mean, which is over all rows."""
+    """Return Kendall's tau-b of the first `classes` rows, pair by pair; without the mean, which is over all rows."""
     return [_tau_b(given, row) for row in range(classes)]
 
 
 def summary(given: Plain) -> list[float]:
+    """Return the means of the metrics of a summary."""
     return [form(given)[-1] for form in (accuracy, lambda given: top_k(given, 5), severity)]
 
 
 def auac(given: Plain) -> list[float]:
+    """Return the area under the accuracy curve."""
     return [sum(given.curve) / len(given.curve)]
 
 
 def epochs_saved(given: Plain) -> list[float]:
+    """Return the share of epochs that are not needed to reach the best accuracy."""
     best = max(given.curve)
     return [1 - next(epoch for epoch, value in enumerate(given.curve, 1) if value >= best) / len(given.curve)]
 
 
 def with_mean(values: list[float]) -> list[float]:
+    """Append the mean."""
     return [*values, sum(values) / len(values) if values else math.nan]
 
 
 def _way_up(given: Plain, place: int) -> list[int]:
-    """The nodes from a class up to the one below the root."""
+    """Return the nodes from a class up to the one below the root."""
     node, found = given.leaves[place], []
     while node:
         found.append(node)

@@ -1,4 +1,4 @@
-"""How long the metrics take beside their literal forms and other packages."""
+"""Time of the metrics beside their literal forms and other packages."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,10 +17,25 @@ from labelkin.metrics import UndefinedMetric
 
 
 def time_metrics(*, samples: int = 10_000, classes: int = 1_000, repeats: int = 3, threads: int = 2) -> Benchmark:
-    """Every metric on made-up predictions of `samples` x `classes`: CPU time on one thread, and a pass on `threads`.
+    """Time every metric on generated predictions: CPU time on one thread, and one pass on `threads` in a new process.
 
     A literal form that would take more than five seconds runs on the first hundredth of the samples (or classes) and is
-    extrapolated; its values are compared with ours on what it ran on.
+    extrapolated; its values are compared with the metric's on what it ran on.
+
+    Args:
+        samples: Number of samples, at least 100.
+        classes: Number of classes, at least 30.
+        repeats: Number of calls, of which the median counts.
+        threads: Threads of the pass in a new process.
+
+    Returns:
+        One row per metric.
+
+    Example:
+        >>> from labelkin.bench import time_metrics
+        >>> found = time_metrics(samples=100, classes=30, repeats=1, threads=1)
+        >>> found.rows[0].name
+        'accuracy'
     """
     for argument, value, least in (("samples", samples, 100), ("classes", classes, 30), ("repeats", repeats, 1)):
         check_count(argument, value, least=least)
@@ -46,7 +61,7 @@ def time_metrics(*, samples: int = 10_000, classes: int = 1_000, repeats: int = 
 
 
 def every_call(samples: int, classes: int) -> Iterator[Callable[[], object]]:
-    """For a pass in a fresh process; the predictions are made when this is called."""
+    """Generate predictions and return the calls of a pass in a new process."""
     given = make(samples, classes)
     return (partial(case.ours, given) for case in CASES.values())
 

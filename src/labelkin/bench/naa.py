@@ -1,4 +1,4 @@
-"""How long NAA takes beside its equations written out."""
+"""Time of NAA beside its equations written out."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -22,9 +22,24 @@ Matrix = npt.NDArray[np.float64]
 def time_naa(
     *, samples: int = 10_000, classes: int = 100, features: int = 512, repeats: int = 3, threads: int = 2
 ) -> Benchmark:
-    """Rectified random activations: CPU time on one thread, and a pass of `naa_distance` on `threads`.
+    """Time NAA on rectified random activations: CPU time on one thread, and one pass of `naa_distance` on `threads`.
 
-    The literal forms run on the first classes alone where all would take over five seconds, and are extrapolated.
+    The literal forms run on the first classes alone if all would take over five seconds, and are extrapolated.
+
+    Args:
+        samples: Number of samples.
+        classes: Number of classes.
+        features: Width of the activations.
+        repeats: Number of calls, of which the median counts.
+        threads: Threads of the pass in a new process.
+
+    Returns:
+        One row per step of the computation.
+
+    Example:
+        >>> from labelkin.bench import time_naa
+        >>> time_naa(samples=20, classes=2, features=3, repeats=1, threads=1).sizes
+        {'samples': 20, 'classes': 2, 'features': 3}
     """
     for argument, value in (("classes", classes), ("features", features), ("repeats", repeats)):
         check_count(argument, value, least=2 if argument == "classes" else 1)
@@ -69,12 +84,13 @@ def time_naa(
 
 
 def every_call(samples: int, classes: int, features: int) -> Iterator[Callable[[], object]]:
+    """Generate activations and return the calls of a pass in a new process."""
     activations, targets = _made(samples, classes, features)
     return iter([partial(naa_distance, activations, targets, classes)])
 
 
 def literal_correlations(activations: Tensor, targets: Tensor, classes: int) -> list[Matrix]:
-    """The slow reference: `R = Z Z^T / m`, an outer product a sample."""
+    """Compute `R = Z Z^T / m` as the slow reference: one outer product per sample."""
     rows = activations.double().numpy()
     found = []
     for k in range(classes):
@@ -84,7 +100,7 @@ def literal_correlations(activations: Tensor, targets: Tensor, classes: int) -> 
 
 
 def literal_similarity(correlations: Sequence[Matrix]) -> list[float]:
-    """The slow reference: a trace of a product of matrices for every pair of classes."""
+    """Compute similarities as the slow reference: a trace of a product of matrices for every pair of classes."""
 
     def trace(left: Matrix, right: Matrix) -> float:
         return float(np.trace(left @ right))

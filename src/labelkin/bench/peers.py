@@ -1,4 +1,4 @@
-"""The same figures from other packages, where they are installed: hiclass, scikit-learn, torchmetrics."""
+"""The same metrics from other packages, if they are installed: hiclass, scikit-learn, torchmetrics."""
 
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -17,11 +17,12 @@ Calls = dict[str, dict[str, Callable[[], object]]]
 
 
 def missing() -> list[str]:
+    """Return the packages that are not installed."""
     return [name for module, name in PACKAGES.items() if find_spec(module) is None]
 
 
 def peers(given: Predictions) -> Calls:
-    """{metric: {package: call}} of the packages at hand; the inputs are brought to each one's form beforehand."""
+    """Return {metric: {package: call}} of the installed packages, with inputs converted beforehand."""
     found: Calls = {}
     for module, of_package in (("hiclass", _hiclass), ("sklearn", _sklearn), ("torchmetrics", _torchmetrics)):
         if find_spec(module) is not None:
@@ -39,7 +40,7 @@ def _hiclass(given: Predictions) -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def _levels(tree: Taxonomy, classes: Tensor) -> npt.NDArray[np.str_]:
-    """hiclass's form: a row of names from the top down, without the root, padded with empty ones."""
+    """Convert classes to hiclass's format: a row of names from the top down, without the root, padded with empty ones."""
     names = np.array([*tree.names, ""])
     return names[tree.paths[tree.leaves[classes.numpy()], 1:]]
 

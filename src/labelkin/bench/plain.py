@@ -24,10 +24,12 @@ class Plain(NamedTuple):
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
+        """Pairs of predicted and true class."""
         return list(zip(self.predicted, self.target, strict=True))
 
 
 def plain(given: Predictions) -> Plain:
+    """Convert predictions to lists."""
     tree = given.taxonomy
     parents, leaves = tree.parents.tolist(), tree.leaves.tolist()
     return Plain(

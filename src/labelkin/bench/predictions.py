@@ -1,4 +1,4 @@
-"""Predictions to measure on: a tree of tens of tens, and logits that follow it."""
+"""Generated predictions: a tree of tens of tens, and logits that follow it."""
 
 from typing import NamedTuple, Self
 
@@ -12,6 +12,8 @@ DIMS = 512
 
 
 class Predictions(NamedTuple):
+    """Generated predictions, and what the metrics need beside them."""
+
     logits: Tensor  # (n, K) float32
     probs: Tensor
     predicted: Tensor
@@ -24,15 +26,17 @@ class Predictions(NamedTuple):
 
     @property
     def superclasses(self) -> int:
+        """Number of groups of classes."""
         return int(self.groups.max()) + 1
 
     def first(self, samples: int) -> Self:
+        """Return the predictions of the first samples alone."""
         cut = {name: getattr(self, name)[:samples] for name in ("logits", "probs", "predicted", "target")}
         return self._replace(**cut)
 
 
 def make(samples: int, classes: int) -> Predictions:
-    """Two of three predictions are right at 10,000 x 1,000, and mistakes stay near."""
+    """Generate predictions: two of three are right at 10,000 x 1,000, and mistakes stay near."""
     draw = torch.Generator().manual_seed(0)
     tree = Taxonomy.from_paths([f"all/hundred{i // 100}/ten{i // 10}/class{i}" for i in range(classes)])
     distances = torch.from_numpy(tree.distance("semantic"))

@@ -1,4 +1,4 @@
-"""How long calls take: medians with their spread, and on what."""
+"""Time of calls: medians with their spread, and the machine they ran on."""
 
 import os
 import statistics
@@ -13,7 +13,13 @@ import torch
 
 
 class Timing(NamedTuple):
-    """Seconds of a call, over `repeats` of them."""
+    """Seconds of a call, over `repeats` of them.
+
+    Example:
+        >>> from labelkin.bench import Timing
+        >>> Timing(median=2.0, fastest=1.0, slowest=3.0, repeats=5).median
+        2.0
+    """
 
     median: float
     fastest: float
@@ -22,6 +28,14 @@ class Timing(NamedTuple):
 
 
 class Machine(NamedTuple):
+    """The machine of a benchmark.
+
+    Example:
+        >>> from labelkin.bench import Machine
+        >>> Machine("cpu", cores=2, threads=1, torch="2.11").device
+        'cpu'
+    """
+
     device: str
     cores: int
     threads: int  # of torch, on the CPU
@@ -36,9 +50,19 @@ def timed(
     clock: Callable[[], float] = time.process_time,
     wait: Callable[[], object] = lambda: None,
 ) -> Timing:
-    """CPU time unless another clock is given: waiting for a core does not count, though sharing caches with others does.
+    """Time a call.
 
-    `wait` returns when the device has done what it was given.
+    CPU time unless another clock is given: waiting for a core does not count, though sharing caches with others does.
+
+    Args:
+        call: What to time.
+        repeats: Number of calls that count.
+        warm_up: Number of calls before them that do not.
+        clock: Returns seconds.
+        wait: Returns when the device has finished its work.
+
+    Returns:
+        Median, fastest and slowest call.
     """
     taken = []
     for _ in range(warm_up + repeats):
@@ -52,13 +76,14 @@ def timed(
 
 
 def machine(device: str = "cpu") -> Machine:
+    """Describe the machine."""
     name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
     return Machine(name, os.cpu_count() or 1, torch.get_num_threads(), torch.__version__)
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Torch on one thread, and so numpy and scikit-learn where threadpoolctl is at hand."""
+    """Limit torch to one thread, and numpy and scikit-learn too if threadpoolctl is installed."""
     before = torch.get_num_threads()
     with ExitStack() as stack:
         if find_spec("threadpoolctl") is not None:

@@ -1,7 +1,7 @@
-"""Backbones: the papers' nets, two tiny ones, and doors to timm and transformers.
+"""Backbones: the nets of the papers, small ones, and encoders of timm and transformers.
 
-A backbone is a module that takes `(B, *input_shape)`, returns features `(B, F)`, and says F in `features`; the
-classifier belongs to the objective. Weights are drawn from torch's global generator: `torch.manual_seed` fixes them.
+A backbone is a module that maps inputs `(B, *input_shape)` to features `(B, F)` and stores F as `features`. The classifier
+belongs to the objective. Weights are drawn from torch's global generator, so `torch.manual_seed` determines them.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from labelkin.models import embedding, hierarchy, mcel, smoothing, text, tiny
 from labelkin.models.blocks import Backbone, Builder, checked_shape
 from labelkin.models.doors import hf_backbone, timm_backbone
 
-__all__ = ["BACKBONES", "DOORS", "Backbone", "build", "default"]
+__all__ = ["BACKBONES", "LIBRARIES", "Backbone", "build", "default"]
 
-# Each family's file holds its names, with the widths that its paper prints.
+# Each module defines the names of its nets, with the widths that its paper prints.
 BACKBONES: dict[str, Builder] = {
     **tiny.NETS,
     **smoothing.NETS,  # 000
@@ -25,13 +25,28 @@ BACKBONES: dict[str, Builder] = {
     **embedding.NETS,  # 003
     **mcel.NETS,  # 004
 }
-DOORS: dict[str, Builder] = {"timm": timm_backbone, "hf": hf_backbone}
+LIBRARIES: dict[str, Builder] = {"timm": timm_backbone, "hf": hf_backbone}
 
 
 def build(name: str, input_shape: Sequence[int], **options: Any) -> Backbone:
-    """The backbone of that name for inputs of that shape: `(channels, height, width)` or `(features,)`.
+    """Build a backbone by its name.
 
-    `name` is one of `BACKBONES`, or `timm:NAME` or `hf:NAME`. `options` are the builder's own keywords.
+    Args:
+        name: A name of `BACKBONES`, `timm:NAME` or `hf:NAME`.
+        input_shape: Shape of one input: `(channels, height, width)` or `(features,)`.
+        **options: Keyword arguments of the builder, such as `hidden=(64,)` for "mlp".
+
+    Returns:
+        The backbone, whose `features` is the width of its output.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import models
+        >>> net = models.build("mlp", (8,), hidden=(16,))
+        >>> net.features
+        16
+        >>> net(torch.zeros(2, 8)).shape
+        torch.Size([2, 16])
     """
     shape = checked_shape(input_shape)
     builder = _builder(name)
@@ -43,7 +58,19 @@ def build(name: str, input_shape: Sequence[int], **options: Any) -> Backbone:
 
 
 def default(input_shape: Sequence[int]) -> str:
-    """The name of a fair first choice: `resnet-18` from 32 pixels a side, below it `tiny-cnn`, else `mlp`."""
+    """Return the name of a reasonable first backbone for inputs of a shape.
+
+    Args:
+        input_shape: Shape of one input: `(channels, height, width)` or `(features,)`.
+
+    Returns:
+        "resnet-18" for images of at least 32 pixels a side, "tiny-cnn" for smaller images, "mlp" for anything else.
+
+    Example:
+        >>> from labelkin import models
+        >>> models.default((3, 32, 32)), models.default((1, 8, 8)), models.default((64,))
+        ('resnet-18', 'tiny-cnn', 'mlp')
+    """
     shape = checked_shape(input_shape)
     if len(shape) == 1 or min(shape[1:]) < 8:
         return "mlp"
@@ -51,18 +78,18 @@ def default(input_shape: Sequence[int]) -> str:
 
 
 def _builder(name: str) -> Builder:
-    door, colon, inner = name.partition(":")
-    if colon and inner and door in DOORS:
-        return partial(DOORS[door], inner)
+    library, colon, inner = name.partition(":")
+    if colon and inner and library in LIBRARIES:
+        return partial(LIBRARIES[library], inner)
     if name not in BACKBONES:
-        doors = " or ".join(f"{door}:NAME" for door in DOORS)
+        others = " or ".join(f"{library}:NAME" for library in LIBRARIES)
         hint = near(name, BACKBONES) or f" The names: {', '.join(BACKBONES)}."
-        raise InputError(f"there is no backbone {name!r}; expected a name of BACKBONES, {doors}.{hint}")
+        raise InputError(f"there is no backbone {name!r}; expected a name of BACKBONES, {others}.{hint}")
     return BACKBONES[name]
 
 
 def _check_options(name: str, builder: Builder, options: dict[str, Any]) -> None:
-    """Options are the keywords that the name leaves open: "wrn-28-8" has its width fixed."""
+    """Refuse options that the name does not leave open: the width of "wrn-28-8" is fixed."""
     fixed = builder.keywords if isinstance(builder, partial) else {}
     keywords = [p for p in signature(builder).parameters.values() if p.name not in fixed]
     if any(p.kind is Parameter.VAR_KEYWORD for p in keywords):

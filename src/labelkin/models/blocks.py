@@ -1,4 +1,4 @@
-"""What the nets are built from: convolutions, residual blocks in both orders, pooling, checks of an input shape."""
+"""Building blocks of the nets: convolutions, residual blocks, pooling, and checks of the input shape."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -16,7 +16,20 @@ Net = TypeVar("Net", bound=nn.Module)
 
 
 class Backbone(nn.Module):
-    """A net without its classifier: inputs `(B, *input_shape)` to features `(B, features)`."""
+    """A net without its classifier, which maps inputs `(B, *input_shape)` to features `(B, features)`.
+
+    Args:
+        features: Width of the output.
+        **layers: The layers, in order, under the names that they have in the state dict.
+
+    Example:
+        >>> import torch
+        >>> from torch import nn
+        >>> from labelkin.models import Backbone
+        >>> net = Backbone(features=3, dense=nn.Linear(5, 3), relu=nn.ReLU())
+        >>> net(torch.zeros(2, 5)).shape
+        torch.Size([2, 3])
+    """
 
     def __init__(self, *, features: int, **layers: nn.Module) -> None:
         super().__init__()
@@ -29,7 +42,7 @@ class Backbone(nn.Module):
 
 
 def checked_shape(input_shape: Sequence[int]) -> Shape:
-    """`(channels, height, width)` or `(features,)`, as a tuple."""
+    """Return the input shape as a tuple, or raise if it is not `(channels, height, width)` or `(features,)`."""
     shape = tuple(input_shape)
     if len(shape) not in (1, 3):
         raise InputError(f"input_shape: expected (channels, height, width) or (features,), got {shape}.")
@@ -39,7 +52,7 @@ def checked_shape(input_shape: Sequence[int]) -> Shape:
 
 
 def image_shape(input_shape: Sequence[int], *, least: int) -> tuple[int, int, int]:
-    """Channels, height and width, where they are those of an image of at least `least` pixels a side."""
+    """Return channels, height and width, or raise if they are not those of an image of at least `least` pixels a side."""
     shape = checked_shape(input_shape)
     if len(shape) != 3 or min(shape[1:]) < least:
         raise InputError(
@@ -51,21 +64,22 @@ def image_shape(input_shape: Sequence[int], *, least: int) -> tuple[int, int, in
 
 
 def conv(inputs: int, outputs: int, kernel: int = 3, stride: int = 1, *, bias: bool = False) -> nn.Conv2d:
-    """A "same" convolution: the map keeps its size, divided by the stride."""
+    """Return a "same" convolution: the map keeps its size, divided by the stride."""
     return nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=bias)
 
 
 def norm_relu(channels: int) -> nn.Sequential:
+    """Return batch norm and ReLU."""
     return nn.Sequential(nn.BatchNorm2d(channels), nn.ReLU())
 
 
 def small_stem(channels: int, width: int) -> nn.Sequential:
-    """The stem of the CIFAR nets: one 3 x 3 convolution that keeps the size, batch norm, ReLU."""
+    """Return the stem of the CIFAR nets: one 3 x 3 convolution that keeps the size, batch norm, ReLU."""
     return nn.Sequential(conv(channels, width), norm_relu(width))
 
 
 def conv_relu(inputs: int, widths: Sequence[int], *, kernel: int = 3, pool_every: int | None = None) -> nn.Sequential:
-    """Convolutions with bias and ReLU; 2 x 2 max pooling after every `pool_every` of them."""
+    """Return convolutions with bias and ReLU, and 2 x 2 max pooling after every `pool_every` of them."""
     layers: list[nn.Module] = []
     for count, width in enumerate(widths, start=1):
         layers += [conv(inputs, width, kernel, bias=True), nn.ReLU()]
@@ -76,7 +90,7 @@ def conv_relu(inputs: int, widths: Sequence[int], *, kernel: int = 3, pool_every
 
 
 def dense_relu(inputs: int, widths: Sequence[int]) -> nn.Sequential:
-    """Flattens, then linear layers with ReLU."""
+    """Return a flattening layer followed by linear layers with ReLU."""
     layers: list[nn.Module] = [nn.Flatten()]
     for width in widths:
         layers += [nn.Linear(inputs, width), nn.ReLU()]
@@ -85,18 +99,18 @@ def dense_relu(inputs: int, widths: Sequence[int]) -> nn.Sequential:
 
 
 def basic(inputs: int, outputs: int, stride: int) -> list[nn.Conv2d]:
-    """Two 3 x 3 convolutions, the first with the stride."""
+    """Return two 3 x 3 convolutions, the first with the stride."""
     return [conv(inputs, outputs, stride=stride), conv(outputs, outputs)]
 
 
 def bottleneck(inputs: int, outputs: int, stride: int) -> list[nn.Conv2d]:
-    """1 x 1 to a quarter of the width, 3 x 3 with the stride, 1 x 1 back to the width."""
+    """Return a 1 x 1 convolution to a quarter of the width, a 3 x 3 with the stride, and a 1 x 1 to the width."""
     inner = outputs // 4
     return [conv(inputs, inner, 1), conv(inner, inner, stride=stride), conv(inner, outputs, 1)]
 
 
 class PostActivation(nn.Module):
-    """He et al. 2015: every convolution followed by its batch norm, ReLU between and after the sum."""
+    """Residual block with batch norm after each convolution and ReLU between them and after the sum (He et al. 2015)."""
 
     def __init__(self, convolutions: Sequence[nn.Conv2d], shortcut: nn.Module) -> None:
         super().__init__()
@@ -111,7 +125,10 @@ class PostActivation(nn.Module):
 
 
 class PreActivation(nn.Module):
-    """He et al. 2016: batch norm and ReLU before every convolution; a projection takes the activated input."""
+    """Residual block with batch norm and ReLU before each convolution (He et al. 2016).
+
+    A projection takes the activated input.
+    """
 
     def __init__(self, convolutions: Sequence[nn.Conv2d], projection: nn.Conv2d | None) -> None:
         super().__init__()
@@ -131,21 +148,21 @@ class PreActivation(nn.Module):
 
 
 def projection_shortcut(inputs: int, outputs: int, stride: int) -> nn.Module:
-    """He et al. 2015, option B: the identity where it fits, else a 1 x 1 convolution with batch norm."""
+    """Return the identity if it fits, else a 1 x 1 convolution with batch norm (He et al. 2015, option B)."""
     if stride == 1 and inputs == outputs:
         return nn.Identity()
     return nn.Sequential(conv(inputs, outputs, 1, stride), nn.BatchNorm2d(outputs))
 
 
 def basic_block(inputs: int, outputs: int, stride: int, first: bool) -> nn.Module:
-    """ResNet-18's and ResNet-34's block."""
+    """Return the residual block of ResNet-18 and ResNet-34."""
     return PostActivation(basic(inputs, outputs, stride), projection_shortcut(inputs, outputs, stride))
 
 
 def stages(
     block: ResidualBlock, *, inputs: int, widths: Sequence[int], depths: Sequence[int], strides: Sequence[int]
 ) -> nn.Sequential:
-    """Stages of `depths` blocks of `widths`; the first block of each has the stride and may project."""
+    """Return stages of `depths` blocks of `widths`; the first block of each has the stride and may project."""
     built = []
     for width, depth, stride in zip(widths, depths, strides, strict=True):
         blocks = [block(inputs, width, stride, True), *(block(width, width, 1, False) for _ in range(depth - 1))]
@@ -155,17 +172,17 @@ def stages(
 
 
 class GlobalPool(nn.Module):
-    """The mean over the map."""
+    """Average over the map."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x.mean((2, 3))
 
 
 class GridPool(nn.Module):
-    """The means of `cells` x `cells` equal windows that cover the map, flattened: `(B, C, H, W)` to `(B, C cells^2)`.
+    """Average over `cells` x `cells` equal windows that cover the map, and flatten: `(B, C, H, W)` to `(B, C cells^2)`.
 
-    Neighbouring windows overlap where the map's side is no multiple of `cells`. With two cells it equals adaptive
-    average pooling, whose gradient on a GPU differs from run to run.
+    Neighboring windows overlap if the side of the map is not a multiple of `cells`. With two cells it equals adaptive
+    average pooling, whose gradient on a GPU is not deterministic.
     """
 
     def __init__(self, cells: int) -> None:
@@ -179,7 +196,7 @@ class GridPool(nn.Module):
 
 
 def he_normal(net: Net) -> Net:
-    """Weights drawn as in He et al. 2015 (for convolutions the fan out), biases zero."""
+    """Draw the weights as He et al. 2015 do (fan-out for convolutions), set biases to zero, and return the net."""
     for module in net.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

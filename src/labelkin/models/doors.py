@@ -1,4 +1,4 @@
-"""Other libraries' encoders as backbones: `timm:NAME` and `hf:NAME` (transformers), each optional."""
+"""Encoders of other libraries as backbones: `timm:NAME` and `hf:NAME` (transformers), each optional."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -14,15 +14,23 @@ from labelkin.models.blocks import Backbone, Shape, checked_shape, image_shape
 
 
 def timm_backbone(name: str, input_shape: Shape, *, pretrained: bool = True, **options: Any) -> Backbone:
-    """`timm.create_model(name)` without its classifier; `options` go to it (say `img_size=32` for a ViT)."""
+    """Build a timm model without its classifier.
+
+    Args:
+        name: Name of the timm model.
+        input_shape: `(channels, height, width)`.
+        pretrained: Whether to load pretrained weights.
+        **options: Further arguments of `timm.create_model`, such as `img_size=32` for a ViT.
+
+    Returns:
+        The backbone.
+    """
     timm = _timm(name)
     channels, _, _ = image_shape(input_shape, least=1)
     if not timm.is_model(name):
         raise InputError(f"timm has no model {name!r}.{near(name, timm.list_models())}")
-    encoder = _loaded(
-        lambda: timm.create_model(name, pretrained=pretrained, num_classes=0, in_chans=channels, **options)
-    )
-    return _probed(encoder, torch.zeros(1, *input_shape))
+    encoder = _load(lambda: timm.create_model(name, pretrained=pretrained, num_classes=0, in_chans=channels, **options))
+    return _as_backbone(encoder, torch.zeros(1, *input_shape))
 
 
 def _timm(name: str) -> ModuleType:
@@ -36,11 +44,19 @@ def _timm(name: str) -> ModuleType:
 
 
 def hf_backbone(name: str, input_shape: Shape, *, pretrained: bool = True) -> Backbone:
-    """A transformers image or text encoder with its pooled output; `name` is a model of the hub or a local folder.
+    """Build a transformers image or text encoder with its pooled output.
 
-    An image encoder takes images `(B, channels, height, width)`, a text encoder token ids `(B, length)`, padded with
-    its own padding id, which it does not attend to. Features are the encoder's pooled output, or the mean over its
-    tokens (padding left out) where it has none. `pretrained=False` takes the configuration and draws the weights.
+    An image encoder takes images `(B, channels, height, width)`. A text encoder takes token ids `(B, length)`, padded with its
+    own padding id, which it does not attend to. Features are the encoder's pooled output, or the mean over its tokens
+    (without padding) if it has none.
+
+    Args:
+        name: A model of the hub or a local folder.
+        input_shape: `(channels, height, width)` for images, `(length,)` for texts.
+        pretrained: Whether to load the weights; if not, they are drawn from the configuration.
+
+    Returns:
+        The backbone.
     """
     transformers = require("transformers", extra="text", use=f"the backbone hf:{name}")
     shape = checked_shape(input_shape)
@@ -52,18 +68,18 @@ def hf_backbone(name: str, input_shape: Shape, *, pretrained: bool = True) -> Ba
             model = transformers.AutoModel.from_config(transformers.AutoConfig.from_pretrained(name))
         return model
 
-    model = _loaded(load)
+    model = _load(load)
     if model.main_input_name == "pixel_values":
-        return _probed(ImageEncoder(model), torch.zeros(1, *image_shape(shape, least=1)))
+        return _as_backbone(ImageEncoder(model), torch.zeros(1, *image_shape(shape, least=1)))
     if model.main_input_name != "input_ids":
         raise InputError(f"the model takes {model.main_input_name!r}; expected an encoder of images or of text.")
     if len(shape) != 1:
         raise InputError(f"input_shape: a text encoder expects (length,), the number of token ids, got {shape}.")
-    return _probed(TextEncoder(model), torch.ones(1, *shape, dtype=torch.long))
+    return _as_backbone(TextEncoder(model), torch.ones(1, *shape, dtype=torch.long))
 
 
 class ImageEncoder(nn.Module):
-    """Images to the pooled output of a transformers model."""
+    """Map images to the pooled output of a transformers model."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -79,7 +95,7 @@ class ImageEncoder(nn.Module):
 
 
 class TextEncoder(nn.Module):
-    """Token ids to the pooled output of a transformers model."""
+    """Map token ids to the pooled output of a transformers model."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -97,7 +113,7 @@ class TextEncoder(nn.Module):
         return (hidden * kept).sum(1) / kept.sum(1).clamp_min(1)
 
 
-def _loaded(load: Callable[[], nn.Module]) -> Any:
+def _load(load: Callable[[], nn.Module]) -> Any:
     try:
         return load()
     except ImportError:
@@ -109,8 +125,8 @@ def _loaded(load: Callable[[], nn.Module]) -> Any:
         ) from error
 
 
-def _probed(encoder: nn.Module, example: Tensor) -> Backbone:
-    """The encoder as a backbone, its number of features learned from one example."""
+def _as_backbone(encoder: nn.Module, example: Tensor) -> Backbone:
+    """Wrap an encoder as a backbone; one example tells the number of features."""
     encoder.eval()
     try:
         with torch.no_grad():

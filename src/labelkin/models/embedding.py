@@ -1,7 +1,7 @@
-"""The nets of the label embedding network (003): CNN and MLP for MNIST, ResNet-8 and a wide ResNet-18 for CIFAR.
+"""The nets of the label embedding network (paper 003): CNN and MLP for MNIST, ResNet-8 and a wide ResNet-18 for CIFAR.
 
-Each count is that of the trunk with one linear layer (the paper's o1), biases and batch norm's weights included. The
-released code fixes the start: PyTorch's own for the ResNets, a truncated normal of 0.1 for the other two.
+Each parameter count is that of the trunk with one linear layer (the paper's o1), including biases and batch norm. The
+initialization follows the released code: PyTorch's default for the ResNets, a truncated normal of 0.1 for the others.
 """
 
 from math import prod
@@ -25,9 +25,9 @@ from labelkin.models.blocks import (
 
 
 def cnn_5x5(input_shape: Shape) -> Backbone:
-    """5 x 5 "same" convolutions 32-64, max pooling after each, a hidden dense layer of 1,024.
+    """Build 5 x 5 "same" convolutions 32-64 with max pooling after each, and a hidden dense layer of 1,024.
 
-    3,274,634 parameters with ten classes of 28 x 28 grey images.
+    With ten classes of 28 x 28 gray images it has 3,274,634 parameters.
     """
     channels, height, width = image_shape(input_shape, least=4)
     net = Backbone(
@@ -39,14 +39,14 @@ def cnn_5x5(input_shape: Shape) -> Backbone:
 
 
 def mlp_500(input_shape: Shape) -> Backbone:
-    """Two hidden dense layers of 500; 648,010 parameters with ten classes of 28 x 28 grey images."""
+    """Build two hidden dense layers of 500; 648,010 parameters with ten classes of 28 x 28 gray images."""
     return _truncated_normal(Backbone(features=500, dense=dense_relu(prod(checked_shape(input_shape)), (500, 500))))
 
 
 def resnet_8(input_shape: Shape) -> Backbone:
-    """Basic blocks 128-256-512, one each, the last map pooled to 2 x 2: 2,048 features.
+    """Build one basic block for each width of 128-256-512, the last map pooled to 2 x 2: 2,048 features.
 
-    4,911,754 parameters with ten classes of colour images.
+    With ten classes of color images it has 4,911,754 parameters.
     """
     channels, _, _ = image_shape(input_shape, least=8)
     return Backbone(
@@ -58,7 +58,7 @@ def resnet_8(input_shape: Shape) -> Backbone:
 
 
 def resnet_18_double(input_shape: Shape) -> Backbone:
-    """ResNet-18 of double width, 128-256-512-1024; 44,755,172 parameters with 100 classes of colour images."""
+    """Build a ResNet-18 of double width, 128-256-512-1024; 44,755,172 parameters with 100 classes of color images."""
     channels, _, _ = image_shape(input_shape, least=16)
     return Backbone(
         features=1024,

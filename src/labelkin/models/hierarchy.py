@@ -1,4 +1,4 @@
-"""The nets of Loss in Layers (002), which prints the widths (Table 1); all else about them is ours."""
+"""The nets of Loss in Layers (paper 002). Table 1 prints their widths; the other choices are this library's."""
 
 from labelkin.models.blocks import (
     Backbone,
@@ -16,7 +16,7 @@ from labelkin.models.blocks import (
 
 
 def lenet(input_shape: Shape) -> Backbone:
-    """3 x 3 convolutions 16-32-64, max pooling after each, one hidden dense layer of 128."""
+    """Build 3 x 3 convolutions 16-32-64 with max pooling after each, and one hidden dense layer of 128."""
     channels, height, width = image_shape(input_shape, least=8)
     return Backbone(
         features=128,
@@ -26,7 +26,7 @@ def lenet(input_shape: Shape) -> Backbone:
 
 
 def cnn_6(input_shape: Shape) -> Backbone:
-    """3 x 3 convolutions 32-64-128-128-256-256, max pooling after every second, hidden dense layers 256-128."""
+    """Build 3 x 3 convolutions 32-64-128-128-256-256 with max pooling after every second, and dense layers 256-128."""
     channels, height, width = image_shape(input_shape, least=8)
     net = Backbone(
         features=128,
@@ -37,7 +37,7 @@ def cnn_6(input_shape: Shape) -> Backbone:
 
 
 def resnet_small(input_shape: Shape) -> Backbone:
-    """A stem of 32 and one basic block for each width of 64-128-128-256-256, the map halved where the width grows."""
+    """Build a stem of 32 and one basic block for each width of 64-128-128-256-256; the map halves where the width grows."""
     channels, _, _ = image_shape(input_shape, least=16)
     net = Backbone(
         features=256,

@@ -1,4 +1,4 @@
-"""The nets of mixed cross entropy (004): He et al.'s ResNets for CIFAR and ImageNet, and wide ResNets."""
+"""The nets of mixed cross entropy (paper 004): ResNets for CIFAR and ImageNet, and wide ResNets."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -34,10 +34,10 @@ LARGE_IMAGE = 96  # pixels from which "auto" takes the large stem
 
 
 def resnet_32(input_shape: Shape) -> Backbone:
-    """He et al. 2015's CIFAR net (Sec. 4.2): three stages of five basic blocks, 16-32-64.
+    """Build the CIFAR net of He et al. 2015 (Sec. 4.2): three stages of five basic blocks, 16-32-64.
 
-    Shortcuts are option A, as He et al. use on CIFAR: every second pixel, new channels zero. 464,154 parameters with
-    ten classes, their 0.46 M; option B would give 466,906.
+    Shortcuts are option A, as He et al. use on CIFAR: every second pixel, and zeros for new channels. It has 464,154
+    parameters with ten classes, the published 0.46 M; option B would give 466,906.
     """
     channels, _, _ = image_shape(input_shape, least=8)
     net = Backbone(
@@ -50,7 +50,7 @@ def resnet_32(input_shape: Shape) -> Backbone:
 
 
 class PadShortcut(nn.Module):
-    """He et al. 2015, option A: every `stride`-th pixel, and zeros for the channels that the input lacks."""
+    """Shortcut of option A (He et al. 2015): every `stride`-th pixel, and zeros for the channels that the input lacks."""
 
     def __init__(self, added: int, stride: int) -> None:
         super().__init__()
@@ -69,10 +69,18 @@ def _padded_block(inputs: int, outputs: int, stride: int, first: bool) -> nn.Mod
 def resnet(
     input_shape: Shape, *, block: ResidualBlock, widths: Sequence[int], depths: Sequence[int], stem: Stem = "auto"
 ) -> Backbone:
-    """He et al. 2015's ImageNet nets, shortcuts of option B.
+    """Build an ImageNet net of He et al. 2015, with shortcuts of option B.
 
-    `stem="small"` is a 3 x 3 convolution that keeps the size, as CIFAR wants; `"large"` is the published 7 x 7 of
-    stride 2 with max pooling, for photographs; `"auto"` takes the large one from 96 pixels a side.
+    Args:
+        input_shape: `(channels, height, width)`.
+        block: Builder of a residual block.
+        widths: Widths of the four stages.
+        depths: Number of blocks in each stage.
+        stem: "small" is a 3 x 3 convolution that keeps the size, for CIFAR. "large" is the published 7 x 7 of stride 2 with
+            max pooling, for photographs. "auto" takes the large one from 96 pixels a side.
+
+    Returns:
+        The backbone.
     """
     check_choice("stem", stem, STEMS)
     if stem == "auto":
@@ -96,7 +104,7 @@ def _bottleneck_block(inputs: int, outputs: int, stride: int, first: bool) -> nn
 
 
 def wide_resnet(input_shape: Shape, *, widen: int) -> Backbone:
-    """WRN-28-`widen` (Zagoruyko & Komodakis 2016): pre-activation basic blocks, no dropout."""
+    """Build WRN-28-`widen` (Zagoruyko & Komodakis 2016): pre-activation basic blocks without dropout."""
     check_count("widen", widen)
     channels, _, _ = image_shape(input_shape, least=8)
     widths = (16 * widen, 32 * widen, 64 * widen)

@@ -1,6 +1,6 @@
-"""The LSTM encoder-decoder with attention of the label embedding network's sequence tasks (003 Sec. 3.1).
+"""The LSTM encoder-decoder with attention of the label embedding network's sequence tasks (paper 003, Sec. 3.1).
 
-It ends in features, one vector a target position: the output layer belongs to the objective, as with every backbone.
+It returns features, one vector per target position: the output layer belongs to the objective, as with every backbone.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from labelkin.models.attention import GeneralAttention
 
 
 class Teacher(NamedTuple):
-    """What the model reads when the words before each target are known."""
+    """Inputs of training by teacher forcing: the source, and the word before each target."""
 
     source: Tensor  # (B, S) positions; behind a sentence anything
     lengths: Tensor  # (B,) of the source sentences, on the CPU
@@ -22,7 +22,7 @@ class Teacher(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where a decoder stands, sentence by sentence: the first axis of every tensor is the batch."""
+    """State of a decoder; the first axis of every tensor is the batch."""
 
     hidden: Tensor  # (B, layers, H)
     cell: Tensor  # (B, layers, H)
@@ -33,13 +33,33 @@ class State(NamedTuple):
 
 
 class Seq2Seq(nn.Module):
-    """`forward(Teacher)` gives features (B, T, hidden); `encode` and `step` decode a word at a time.
+    """LSTM encoder-decoder with global attention.
 
-    The paper says "LSTM" and no more, so the encoder reads in one direction unless `bidirectional`, when each direction has
-    half the width. Its attention feeds nothing back; without that the decoder is one LSTM over all positions, and fast.
-    `input_feeding` (Luong et al. Sec. 3.3) gives each step the attentional state before it, and is a loop over positions.
-    Dropout (where: ours) falls on embeddings, between layers and on attentional states. All weights start uniform in ±.1;
-    `embedding_std` starts embeddings normal instead (ours), so that attention forms soon on a small corpus.
+    `forward(Teacher)` returns features (B, T, hidden); `encode` and `step` decode one word at a time.
+
+    The paper says "LSTM" and no more, so the encoder reads in one direction by default. Dropout applies to embeddings,
+    between layers and to attentional states (the places are this library's choice). All weights start uniform in ±0.1.
+
+    Args:
+        source_words: Size of the source vocabulary.
+        target_words: Size of the target vocabulary.
+        embedding: Width of the word embeddings.
+        hidden: Width of the states, and of the features.
+        layers: Number of LSTM layers.
+        dropout: Dropout probability.
+        bidirectional: Read the source in both directions, each with half the width.
+        input_feeding: Give each step the attentional state before it (Luong et al. Sec. 3.3), which needs a loop over
+            positions. Without it the decoder is one LSTM over all positions, and faster.
+        embedding_std: Start the embeddings normal with this deviation (this library's option), so that attention forms
+            sooner on a small corpus.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.models.seq2seq import Seq2Seq, Teacher
+        >>> net = Seq2Seq(20, 30, embedding=4, hidden=6, layers=1)
+        >>> words = torch.zeros(2, 5, dtype=torch.long)
+        >>> net(Teacher(words, torch.tensor([5, 3]), words[:, :4])).shape
+        torch.Size([2, 4, 6])
     """
 
     def __init__(
@@ -90,7 +110,7 @@ class Seq2Seq(nn.Module):
         return torch.cat(features, 1)
 
     def encode(self, source: Tensor, lengths: Tensor) -> State:
-        """Read the source; the decoder starts where the encoder ends."""
+        """Read the source (B, S) and return the state in which the decoder starts."""
         packed = pack_padded_sequence(
             self.dropout(self.read(source)), lengths.cpu(), batch_first=True, enforce_sorted=False
         )
@@ -107,17 +127,17 @@ class Seq2Seq(nn.Module):
         )
 
     def step(self, words: Tensor, state: State) -> tuple[Tensor, State]:
-        """The features (B, H) of the position after `words` (B,)."""
+        """Return the features (B, H) of the position after `words` (B,), and the next state."""
         features, state = self._decode(words.unsqueeze(1), state)
         return features.squeeze(1), state
 
     def _joined(self, parts: Tensor) -> Tensor:
-        """(layers * directions, B, width) to (B, layers, H), directions side by side."""
+        """Reshape (layers * directions, B, width) to (B, layers, H), directions side by side."""
         batch = parts.shape[1]
         return parts.transpose(0, 1).reshape(batch, self.decoder.num_layers, self.features)
 
     def _decode(self, previous: Tensor, state: State) -> tuple[Tensor, State]:
-        """Features (B, T, H) of the positions after `previous` (B, T); with input feeding T is 1."""
+        """Return features (B, T, H) of the positions after `previous` (B, T); with input feeding T is 1."""
         inputs = self.dropout(self.written(previous))
         if self.input_feeding:
             inputs = torch.cat([inputs, state.fed.unsqueeze(1).to(inputs.dtype)], -1)

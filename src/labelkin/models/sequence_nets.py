@@ -1,4 +1,4 @@
-"""The sequence nets by name, with what may be changed of each."""
+"""Sequence nets by name, with the options of each."""
 
 from inspect import Parameter, signature
 from typing import Any
@@ -17,7 +17,21 @@ DEFAULT = "lstm-512x2"
 
 
 def build_sequence_net(text: str, source_words: int, target_words: int) -> Seq2Seq:
-    """A net of `SEQUENCE_NETS`, with changes behind a colon: `"bilstm-512x2:dropout=0.4,input_feeding=true"`."""
+    """Build a net of `SEQUENCE_NETS`.
+
+    Args:
+        text: A name, followed by changed options after a colon: `"bilstm-512x2:dropout=0.4,input_feeding=true"`.
+        source_words: Size of the source vocabulary.
+        target_words: Size of the target vocabulary.
+
+    Returns:
+        The net.
+
+    Example:
+        >>> from labelkin.models.sequence_nets import build_sequence_net
+        >>> build_sequence_net("lstm-512x2:hidden=8,embedding=4", 10, 10).features
+        8
+    """
     name, _, changes = text.partition(":")
     if name not in SEQUENCE_NETS:
         hint = near(name, SEQUENCE_NETS)

@@ -1,4 +1,4 @@
-"""The nets of semantic target smoothing (000): a plain family for MNIST, four bottleneck ResNets for CIFAR-10."""
+"""The nets of semantic target smoothing (paper 000): plain nets for MNIST and bottleneck ResNets for CIFAR-10."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -23,10 +23,10 @@ from labelkin.models.blocks import (
 
 
 def plain(input_shape: Shape, *, convolutions: Sequence[int], dense: Sequence[int]) -> Backbone:
-    """3 x 3 "same" convolutions and hidden dense layers with ReLU, no pooling (000 Table 2).
+    """Build 3 x 3 "same" convolutions and hidden dense layers with ReLU, without pooling (000 Table 2).
 
-    A net of N layers counts convolutions and hidden dense layers; the output layer is not among them. The paper prints
-    no initialisation: He's with zero biases (ours), since the deepest stay at chance for epochs with smaller weights.
+    A net of N layers counts convolutions and hidden dense layers, not the output layer. The paper prints no initialization.
+    This one is He's with zero biases: with smaller weights the deepest nets stay at chance for epochs.
     """
     channels, height, width = image_shape(input_shape, least=1)
     return he_normal(
@@ -39,12 +39,12 @@ def plain(input_shape: Shape, *, convolutions: Sequence[int], dense: Sequence[in
 
 
 def bottleneck_resnet(input_shape: Shape, *, widths: Sequence[int], depth: int) -> Backbone:
-    """Pre-activation bottleneck ResNet with three stages of `depth` modules (000 Table 5).
+    """Build a pre-activation bottleneck ResNet with three stages of `depth` modules (000 Table 5).
 
-    `widths` are those of the stem and of the stages. Batch norm on the input channels; a stem without bias or batch
-    norm; a projection from the activated input in the first module of every stage, also where the identity would fit;
-    strides 1, 2, 2; batch norm, ReLU and the mean over the map at the end. With a 10-way linear layer the published
-    counts follow, which include batch norm's running means and variances.
+    `widths` are those of the stem and of the stages. Batch norm on the input channels; a stem without bias or batch norm; a
+    projection of the activated input in the first module of every stage, even where the identity would fit; strides 1, 2,
+    2; batch norm, ReLU and the mean over the map at the end. With a 10-way linear layer the parameter counts are those
+    published, which include the running statistics of batch norm.
     """
     channels, _, _ = image_shape(input_shape, least=8)
     stem, *outputs = widths

@@ -1,4 +1,4 @@
-"""The head of 001's text experiments: what is trained on top of vectors that an encoder made of texts."""
+"""The trained head of the text experiments of paper 001, on top of vectors that a text encoder computes."""
 
 from math import prod
 
@@ -11,9 +11,10 @@ WIDTH = 768  # BERT's, as in 001
 
 
 def text_head(input_shape: Shape, *, hidden: int = WIDTH, dropout: float = 0.1) -> Backbone:
-    """Dense 768, ReLU, batch norm, dropout .1 (001's released code); the last dense layer is the objective's.
+    """Build a dense layer with ReLU, batch norm and dropout, as in the released code of 001.
 
-    592,128 parameters for BERT's 768 features: the dense layer with bias, and batch norm's weights.
+    The last dense layer belongs to the objective. With the 768 features of BERT it has 592,128 parameters: the dense layer
+    with bias, and the weights of batch norm.
     """
     check_count("hidden", hidden)
     dense = nn.Sequential(
