@@ -47,8 +47,8 @@ class Points(NamedTuple):
         1.0
     """
 
-    points: Tensor  # (K, dims) float64, centred; each column's entry of largest size is positive
-    eigenvalues: Tensor  # (K,) of the doubly centred squared distances, largest first; negative ones: not Euclidean
+    points: Tensor  # (K, dims) float64, centered; each column's entry of largest size is positive
+    eigenvalues: Tensor  # (K,) of the doubly centered squared distances, largest first; negative ones: not Euclidean
     explained: float  # share of the positive eigenvalues that `points` keeps, 0 to 1
 
 
@@ -166,8 +166,8 @@ def mds(distances: Any, *, dims: int = 2) -> Points:
     if dims > len(given):
         raise InputError(f"dims: expected at most {len(given)}, the number of classes, got {dims}.")
     squared = ((given + given.T) / 2).square()
-    centred = squared - squared.mean(0) - squared.mean(1, keepdim=True) + squared.mean()
-    values, axes = (found.flip(-1) for found in torch.linalg.eigh(-centred / 2))
+    centered = squared - squared.mean(0) - squared.mean(1, keepdim=True) + squared.mean()
+    values, axes = (found.flip(-1) for found in torch.linalg.eigh(-centered / 2))
     points = axes[:, :dims] * values[:dims].clamp(min=0).sqrt()
     heads = points.gather(0, points.abs().argmax(0, keepdim=True))
     positive = values.clamp(min=0)

@@ -11,7 +11,7 @@ LCSTS: dict[str, Any] = {"embedding": 400, "hidden": 500, "layers": 1, "dropout"
 SEQUENCE_NETS: dict[str, dict[str, Any]] = {
     "lstm-512x2": IWSLT,  # 003's for IWSLT'15
     "lstm-500x1": LCSTS,  # 003's for LCSTS
-    "bilstm-512x2": {**IWSLT, "bidirectional": True},  # ours
+    "bilstm-512x2": {**IWSLT, "bidirectional": True},  # not in the paper
 }
 DEFAULT = "lstm-512x2"
 

@@ -73,7 +73,7 @@ NETS: dict[str, Builder] = {
     "6-layer-1": partial(plain, convolutions=(32, 32, 32), dense=(32, 32, 32)),
     "6-layer-2": partial(plain, convolutions=(32, 32, 32), dense=(64, 64, 64)),
     "9-layer": partial(plain, convolutions=(32, 32, 32), dense=(64, 64, 64, 128, 128, 128)),
-    # Named in Table 6 and specified nowhere: ours.
+    # Named in Table 6 and not specified; the widths are this library's.
     "12-layer": partial(plain, convolutions=(32, 32, 32), dense=(64, 64, 64, 128, 128, 128, 256, 256, 256)),
     "resnet-3-0": partial(bottleneck_resnet, widths=(16, 16, 32, 64), depth=1),
     "resnet-3-1": partial(bottleneck_resnet, widths=(64, 64, 128, 256), depth=1),
