@@ -306,6 +306,20 @@ METHOD_MUTANTS = [
         "test_decide.py",
     ),
     Mutant(
+        "tree costs: a correct answer costs its depth below the deepest leaf",
+        "decide/trees.py",
+        " - shared - probs * (deepest - depth)",
+        " - shared",
+        "test_tree_distances.py",
+    ),
+    Mutant(
+        "depth distance: counted from the root",
+        "structure/distances.py",
+        "return tree.depth.max() - shared",
+        "return np.maximum(left, right) - shared",
+        "test_tree_distances.py",
+    ),
+    Mutant(
         "fallback: threshold ignored",
         "decide/fallback.py",
         "torch.where(probs >= threshold, steps, 0)",

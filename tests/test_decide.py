@@ -21,7 +21,7 @@ from real import digits
 from trees import KINDS, random_taxonomy, taxonomies
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
-every_distance = pytest.mark.parametrize("distance", ["height", "edges", "semantic"])
+every_distance = pytest.mark.parametrize("distance", ["height", "edges", "semantic", "depth"])
 
 
 def draw(samples: int, classes: int, seed: int = 0, scale: float = 2.0) -> Tensor:
@@ -78,8 +78,8 @@ def test_sums_over_the_tree_are_the_dense_form(kind: str, distance: Any):
         tree, probs = tree_of(kind, leaves), draw(30, leaves)
         pairs = [[float(tree.distance(distance, i, j)) for j in range(leaves)] for i in range(leaves)]
         dense = torch.einsum("nk,kj->nj", probs, torch.tensor(pairs, dtype=torch.float64))
-        torch.testing.assert_close(decide.expected_costs(probs, tree, kind=distance), dense, rtol=0, atol=1e-12)
-        costs = dense.gather(-1, decide.least_cost(probs, tree, kind=distance).unsqueeze(-1)).squeeze(-1)
+        torch.testing.assert_close(decide.expected_costs(probs, tree, distance=distance), dense, rtol=0, atol=1e-12)
+        costs = dense.gather(-1, decide.least_cost(probs, tree, distance=distance).unsqueeze(-1)).squeeze(-1)
         torch.testing.assert_close(costs, dense.min(-1).values, rtol=0, atol=1e-12)
 
 
@@ -115,7 +115,7 @@ def test_memory_of_a_tree_is_samples_by_nodes(distance: Any):
     tree, probs = tree_of("unbalanced", classes), draw(samples, classes)
     tracemalloc.start()  # sees what numpy makes
     with LargestTensor() as made:
-        decide.least_cost(probs, tree, kind=distance)
+        decide.least_cost(probs, tree, distance=distance)
         decide.operating_curve(decide.node_probs(probs, tree), torch.zeros(samples, dtype=torch.long), tree)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -410,7 +410,7 @@ REFUSED: dict[str, tuple[Callable[[Taxonomy], object], str]] = {
     "costs' shape": (lambda _: decide.least_cost(draw(2, 3), torch.eye(4)), r"costs: expected shape \(3, 3\)"),
     "costs' NaN": (lambda _: decide.least_cost(draw(2, 2), torch.full((2, 2), math.inf)), "costs: .* got 4 NaN"),
     "other classes": (lambda pets: decide.least_cost(draw(2, 4), pets), r"probs: expected shape \(n, 3\)"),
-    "kind": (lambda pets: decide.least_cost(draw(2, 3), pets, kind="hight"), "Did you mean 'height'"),  # type: ignore[arg-type]
+    "kind": (lambda pets: decide.least_cost(draw(2, 3), pets, distance="hight"), "Did you mean 'height'"),  # type: ignore[arg-type]
     "k of 0": (lambda pets: decide.least_cost_top_k(draw(2, 3), pets, 0), "k: expected a whole number"),
     "k above K": (lambda pets: decide.least_cost_top_k(draw(2, 3), pets, 4), "k: expected at most 3"),
     "leaf logits": (lambda pets: decide.node_probs(torch.randn(2, 3), pets), "leaf_probs: .*softmax"),

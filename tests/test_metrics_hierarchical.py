@@ -98,7 +98,7 @@ def test_average_distance_by_a_loop(kind: str, shape: str):
         return sum(steps) if kind == "edges" else max(steps)
 
     for k in (1, 5, 20):
-        found = metrics.average_distance(scores, target, tree, k=k, kind=kind)
+        found = metrics.average_distance(scores, target, tree, k=k, distance=kind)
         expected = []
         for row, true in zip(scores.tolist(), target.tolist(), strict=True):
             best = sorted(range(24), key=lambda label: -row[label])[:k]
@@ -137,7 +137,7 @@ def test_without_samples_they_are_undefined(metric):
         (torch.zeros(4), [0], {}, r"scores: expected a tensor of shape \(n, K\).*got shape \(4,\)"),
         (torch.zeros(2, 4), [0, 1], {"k": 5}, "k: expected at most the number of classes, 4, got 5"),
         (torch.zeros(2, 4), [0, 1], {"k": 0}, "k: expected a whole number of at least 1"),
-        (torch.zeros(2, 4), [0, 1], {"kind": "hight"}, "Did you mean 'height'"),
+        (torch.zeros(2, 4), [0, 1], {"distance": "hight"}, "Did you mean 'height'"),
         (torch.tensor([[1, 0, 0, 0.0], [math.nan] * 4]), [0, 1], {}, r"4 NaN in 1 of 2 rows \(1\)"),
     ],
 )

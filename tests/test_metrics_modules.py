@@ -47,9 +47,9 @@ CASES = {  # the class, what it takes, and the function of all samples
         lambda p, y: metrics.mistake_severity(p, y, TREE).mean,
     ),
     "distance": (
-        lambda: modules.AverageDistance(taxonomy=TREE, k=5, kind="edges"),
+        lambda: modules.AverageDistance(taxonomy=TREE, k=5, distance="edges"),
         "probs",
-        lambda p, y: metrics.average_distance(p, y, TREE, k=5, kind="edges").mean,
+        lambda p, y: metrics.average_distance(p, y, TREE, k=5, distance="edges").mean,
     ),
     "precision": (
         lambda: modules.HierarchicalPrecision(taxonomy=TREE),
@@ -233,7 +233,7 @@ def test_a_collection_keeps_metrics_apart_that_begin_alike():
         "top 1": modules.TopKAccuracy(k=1),
         "top 5": modules.TopKAccuracy(k=5),
         "height": modules.AverageDistance(taxonomy=tree),
-        "edges": modules.AverageDistance(taxonomy=tree, kind="edges"),
+        "edges": modules.AverageDistance(taxonomy=tree, distance="edges"),
         "other": modules.AverageDistance(taxonomy=other),
     }
     collection = MetricCollection(copy.deepcopy(apart))

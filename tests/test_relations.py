@@ -71,6 +71,8 @@ def literal_tree_distance(taxonomy, kind, i, j):
         return left.index(common) + right.index(common)
     if kind == "semantic":
         return max(len(left), len(right)) - len(up(common))
+    if kind == "depth":
+        return 0 if i == j else max(len(up(int(leaf))) for leaf in taxonomy.leaves) - len(up(common))
     below = [up(int(leaf)) for leaf in taxonomy.leaves]
     return max(path.index(common) for path in below if common in path)
 

@@ -36,6 +36,8 @@ def slow_distance(tree: Taxonomy, kind: str, a: int, b: int) -> int:
     common = [node for node in left if node in right]
     if kind == "edges":
         return len(left) + len(right) - 2 * len(common)
+    if kind == "depth":
+        return max(len(up(tree, int(leaf))) for leaf in tree.leaves) - len(common)
     if kind == "semantic":
         return max(len(left), len(right)) - len(common)
     below = [up(tree, int(leaf)) for leaf in tree.leaves]
@@ -59,7 +61,8 @@ def test_hand_worked_tree(tree: Taxonomy) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "cat_dog", "cat_car", "rock_car"), [("semantic", 1, 3, 2), ("edges", 2, 5, 3), ("height", 1, 3, 3)]
+    ("kind", "cat_dog", "cat_car", "rock_car"),
+    [("semantic", 1, 3, 2), ("edges", 2, 5, 3), ("height", 1, 3, 3), ("depth", 1, 3, 3)],
 )
 def test_hand_worked_distances(tree: Taxonomy, kind: str, cat_dog: int, cat_car: int, rock_car: int) -> None:
     found = tree.distance(kind)
@@ -257,7 +260,7 @@ def test_bad_questions(tree: Taxonomy) -> None:
         tree.node(9)
     with pytest.raises(InputError, match="depth: expected 0 to 3, got 4"):
         tree.level(4)
-    with pytest.raises(InputError, match=r"kind: expected one of .*'edges'"):
+    with pytest.raises(InputError, match=r"distance: expected one of .*'edges'"):
         tree.distance("edge")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="both a and b"):
         tree.distance("edges", [0])

@@ -1,10 +1,13 @@
 """The errors a user meets: one sentence that says what, what was expected, what came, and what to do."""
 
+import warnings
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class InputError(ValueError):
@@ -37,6 +40,22 @@ def check_choice(argument: str, value: str, choices: Sequence[str]) -> None:
     if value not in choices:
         options = ", ".join(repr(c) for c in choices)
         raise InputError(f"{argument}: expected one of {options}, got {value!r}.{near(str(value), choices)}")
+
+
+def renamed(new: str, value: T, old: str, old_value: T | None, *, stacklevel: int = 3) -> T:
+    """Return the value of a renamed keyword, and warn if the caller used its old name.
+
+    Args:
+        new: Name of the keyword.
+        value: What was passed under that name.
+        old: Former name of the keyword.
+        old_value: What was passed under the former name; None if nothing was.
+        stacklevel: As in `warnings.warn`; 3 is the caller of the function that calls this one.
+    """
+    if old_value is None:
+        return value
+    warnings.warn(f"{old}= is deprecated; use {new}= instead.", DeprecationWarning, stacklevel=stacklevel)
+    return old_value
 
 
 def check_number(

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_choice, check_count
+from labelkin._checks import InputError, check_choice, check_count, renamed
 from labelkin.decide.inputs import check_probs
 from labelkin.decide.trees import expected_distances
 from labelkin.structure import DISTANCES, DistanceKind, Taxonomy
@@ -26,11 +26,11 @@ def argmax(probs: Tensor) -> Tensor:
     return probs.argmax(-1)
 
 
-def least_cost(probs: Tensor, costs: Costs, *, kind: DistanceKind = "height") -> Tensor:
+def least_cost(probs: Tensor, costs: Costs, *, distance: DistanceKind = "height", kind: DistanceKind | None = None) -> Tensor:
     """Return the class of least expected cost (n,) (CRM: Karthik et al., No Cost Likelihood Manipulation at Test Time, 2021).
 
-    `costs[true, decided]` is a (K, K) matrix, or a taxonomy, whose `kind` of distance is the cost (`kind` has no meaning for
-    a matrix). With costs of 0 on the diagonal and 1 elsewhere this is `argmax`. Costs may be negative (gains), and a
+    `costs[true, decided]` is a (K, K) matrix, or a taxonomy, where `distance`, one of `Taxonomy.distance`, is the cost (a
+    matrix makes no use of it; `kind` is its old name). With costs of 0 on the diagonal and 1 elsewhere this is `argmax`. Costs may be negative (gains), and a
     correct answer may cost something. The answer has the least expected cost under `probs`, so it is as good as they are
     calibrated: see `Temperature`.
 
@@ -38,15 +38,17 @@ def least_cost(probs: Tensor, costs: Costs, *, kind: DistanceKind = "height") ->
     expected cost the most probable is the answer, and among those the one with the lowest position. Matrix and taxonomy
     follow the same rule.
     """
-    return least_cost_top_k(probs, costs, 1, kind=kind)[:, 0]
+    distance = renamed("distance", distance, "kind", kind)
+    return least_cost_top_k(probs, costs, 1, distance=distance)[:, 0]
 
 
-def least_cost_top_k(probs: Tensor, costs: Costs, k: int, *, kind: DistanceKind = "height") -> Tensor:
+def least_cost_top_k(probs: Tensor, costs: Costs, k: int, *, distance: DistanceKind = "height", kind: DistanceKind | None = None) -> Tensor:
     """Return the `k` classes of least expected cost (n, k), the least first.
 
-    `costs`, `kind` and the rule for ties are those of `least_cost`.
+    `costs`, `distance` and the rule for ties are those of `least_cost`.
     """
-    expected = expected_costs(probs, costs, kind=kind)
+    distance = renamed("distance", distance, "kind", kind)
+    expected = expected_costs(probs, costs, distance=distance)
     check_count("k", k)
     if k > expected.shape[-1]:
         raise InputError(f"k: expected at most {expected.shape[-1]}, the number of classes, got {k}.")
@@ -59,16 +61,17 @@ def least_cost_top_k(probs: Tensor, costs: Costs, k: int, *, kind: DistanceKind 
     return order
 
 
-def expected_costs(probs: Tensor, costs: Costs, *, kind: DistanceKind = "height") -> Tensor:
+def expected_costs(probs: Tensor, costs: Costs, *, distance: DistanceKind = "height", kind: DistanceKind | None = None) -> Tensor:
     """Return what each class would cost in expectation (n, K), in float64; lower is better.
 
     For a taxonomy they are sums over its nodes, so that K x K distances are never made. Rounding may set equal costs
     apart: `least_cost_top_k` ranks classes with that in mind.
     """
+    distance = renamed("distance", distance, "kind", kind)
     if isinstance(costs, Taxonomy):
-        check_choice("kind", kind, DISTANCES)
+        check_choice("distance", distance, DISTANCES)
         check_probs("probs", probs, len(costs.leaves))
-        return expected_distances(probs.double(), costs, kind)
+        return expected_distances(probs.double(), costs, distance)
     check_probs("probs", probs)
     return probs.double() @ _checked(costs, probs)
 

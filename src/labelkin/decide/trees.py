@@ -23,22 +23,25 @@ def node_probs(leaf_probs: Tensor, taxonomy: Taxonomy) -> Tensor:
     return sums_below(leaf_probs.double(), taxonomy).T.to(leaf_probs.dtype)
 
 
-def expected_distances(probs: Tensor, taxonomy: Taxonomy, kind: DistanceKind) -> Tensor:
+def expected_distances(probs: Tensor, taxonomy: Taxonomy, distance: DistanceKind) -> Tensor:
     """(n, K) `sum_k probs[k] distance(k, j)` for every class j, without the K x K distances.
 
     With `P(v)` the probability of node v, the deepest node above both j and the true class is at or below v with
     probability `P(v)` for every v on the way from the root to j. So a value `f` of that node has the expectation
     `f(root) P(root) + sum (f(v) - f(parent of v)) P(v)` over that way: `f` is the height, or the depth, where the
     difference is 1. `"edges"` is the sum of both classes' depths minus twice that depth, `"semantic"` the larger of
-    them minus it.
+    them minus it, and `"depth"` the depth of the tree minus it, but 0 where j is the true class.
     """
     below = sums_below(probs, taxonomy)
-    if kind == "height":
+    if distance == "height":
         return _along_paths(below, taxonomy.height, taxonomy)
     shared = _along_paths(below, taxonomy.depth, taxonomy)
     depth = torch.from_numpy(taxonomy.depth[taxonomy.leaves]).to(probs.device)
-    if kind == "edges":
+    if distance == "edges":
         return probs.sum(-1, keepdim=True) * depth + (probs @ depth.to(probs.dtype)).unsqueeze(-1) - 2 * shared
+    if distance == "depth":
+        deepest = int(taxonomy.depth.max())
+        return probs.sum(-1, keepdim=True) * deepest - shared - probs * (deepest - depth)
     return _expected_larger(probs, depth) - shared
 
 

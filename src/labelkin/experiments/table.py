@@ -140,7 +140,8 @@ def notes(comparison: Comparison) -> list[str]:
         f"against {name}: points of accuracy, run by run with the same seed, with the 95 % interval of their mean (bootstrap, "
         f"never narrower than Student's). Of {rivals} objectives about {better_by_chance(rivals)} look better by chance alone.",
         "severity: how far up the tree truth and prediction meet, over the mistakes alone; AHD@5: how far the five best "
-        f"classes lie from the truth; lower is better, and both compare only on one tree. The tree here: {comparison.tree}.",
+        "classes lie from the truth; lower is better, and both compare only on one tree and one distance. Distance: height of "
+        f'the lowest common ancestor (distance="height"). The tree here: {comparison.tree}.',
         "CRM: after deciding by least expected distance in the tree, which costs nothing; ECE: how far confidence and accuracy "
         "lie apart. front: no other is both as accurate and as mild.",
         "seconds: spent training one run, without measuring.",

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from labelkin._arrays import check_class_positions
-from labelkin._checks import InputError, check_count
+from labelkin._checks import InputError, check_choice, check_count
 from labelkin.metrics.inputs import check_taxonomy
 from labelkin.metrics.result import Metric, UndefinedMetric, warn_undefined
-from labelkin.structure import Taxonomy
+from labelkin.structure import DISTANCES, DistanceKind, Taxonomy
 
 
 def accuracy(predicted: Tensor, target: Tensor) -> Metric:
@@ -35,20 +35,24 @@ def top_k_accuracy(scores: Tensor, target: Tensor, *, k: int) -> Metric:
     return mean_of("top_k_accuracy", within_top_k(scores, target, k))
 
 
-def mistake_severity(predicted: Tensor, target: Tensor, taxonomy: Taxonomy) -> Metric:
-    """Return the mean height of the deepest node above both the true and the predicted class, over the mistakes alone.
+def mistake_severity(
+    predicted: Tensor, target: Tensor, taxonomy: Taxonomy, *, distance: DistanceKind = "height"
+) -> Metric:
+    """Return the mean distance in the tree between the true and the predicted class, over the mistakes alone.
 
-    `values` has one entry per mistake. From 1 (a sibling, where leaves lie at one depth) to the height of the tree; lower
-    is better. Undefined without mistakes: NaN, with a warning.
+    `distance` is one of `Taxonomy.distance`: by default the height of the deepest node above both classes; `"depth"` is
+    the one of released code. `values` has one entry per mistake. From 1 (a sibling, where leaves lie at one depth) to the
+    height of the tree; lower is better. Undefined without mistakes: NaN, with a warning.
     """
     check_taxonomy(taxonomy)
+    check_choice("distance", distance, DISTANCES)
     classes = len(taxonomy.leaves)
     check_alike(predicted, target, classes)
     check_class_positions("predicted", predicted, classes)
     wrong = predicted != target
     pairs = (target[wrong].cpu().numpy(), predicted[wrong].cpu().numpy())
-    heights = torch.from_numpy(np.asarray(taxonomy.distance("height", *pairs)))
-    return mean_of("mistake_severity", heights, "mistakes")
+    distances = torch.from_numpy(np.asarray(taxonomy.distance(distance, *pairs)))
+    return mean_of("mistake_severity", distances, "mistakes")
 
 
 def summary(scores: Tensor, target: Tensor, taxonomy: Taxonomy | None = None) -> dict[str, float]:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from labelkin._arrays import check_class_positions, ranked
-from labelkin._checks import InputError, check_choice, check_count
+from labelkin._checks import InputError, check_choice, check_count, renamed
 from labelkin.metrics.basic import mean_of
 from labelkin.metrics.inputs import check_classes, check_length, check_scores
 from labelkin.metrics.result import Metric, warn_undefined
@@ -26,23 +26,30 @@ class AncestorCounts(NamedTuple):
 
 
 def average_distance(
-    scores: Tensor, target: Tensor, taxonomy: Taxonomy, *, k: int = 1, kind: DistanceKind = "height"
+    scores: Tensor,
+    target: Tensor,
+    taxonomy: Taxonomy,
+    *,
+    k: int = 1,
+    distance: DistanceKind = "height",
+    kind: DistanceKind | None = None,
 ) -> Metric:
     """Average hierarchical distance at `k` (Bertinetto et al., 2020): from the true class to the k best-scored ones.
 
-    A sample's value is the mean distance over its `k` classes, hits (distance 0) and mistakes alike; `kind` is one of
-    `Taxonomy.distance`. From 0 to the largest distance in the tree; lower is better. With k > 1 even a perfect model
+    A sample's value is the mean distance over its `k` classes, hits (distance 0) and mistakes alike; `distance` is one
+    of `Taxonomy.distance` (`kind` is its old name). From 0 to the largest distance in the tree; lower is better. With k > 1 even a perfect model
     stays above 0, since only one of the k classes is the true one. The lowest position wins a tie of scores.
     Undefined without samples: NaN, with a warning.
     """
+    distance = renamed("distance", distance, "kind", kind)
     classes = len(taxonomy.leaves)
     check_count("k", k)
-    check_choice("kind", kind, DISTANCES)
+    check_choice("distance", distance, DISTANCES)
     check_scores("scores", scores, target, classes)
     if k > classes:
         raise InputError(f"k: expected at most the number of classes, {classes}, got {k}.")
     best = ranked(scores, k)
-    distances = taxonomy.distance(kind, target.cpu().numpy()[:, None], best.cpu().numpy())
+    distances = taxonomy.distance(distance, target.cpu().numpy()[:, None], best.cpu().numpy())
     return mean_of("average_distance", torch.from_numpy(distances.mean(-1)))
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from labelkin._arrays import check_class_positions, ranked, reads_values
-from labelkin._checks import InputError, check_choice, check_count
+from labelkin._checks import InputError, check_choice, check_count, renamed
 from labelkin._extras import require
 from labelkin.metrics import basic, calibration, hierarchical
 from labelkin.metrics.hierarchical import Positions
@@ -140,18 +140,20 @@ class MistakeSeverity(_Mean, _OnTree):
     higher_is_better = False
     _what = "mistakes"
 
-    def __init__(self, *, taxonomy: Taxonomy, **settings: Any) -> None:
+    def __init__(self, *, taxonomy: Taxonomy, distance: DistanceKind = "height", **settings: Any) -> None:
         super().__init__(**settings)
+        check_choice("distance", distance, DISTANCES)
         self._keep_tree(taxonomy)
-        self._tell_apart(type(self).__name__, taxonomy)
+        self.distance = distance
+        self._tell_apart(type(self).__name__, taxonomy, distance)
 
     def update(self, given: Tensor, target: Tensor) -> None:
         classes, read = len(self.taxonomy.leaves), _reads_values(given)
         basic.check_alike(given, target, classes, read_values=read)
         check_class_positions("predicted", given, classes, read_values=read)
-        wrong = given != target  # right ones have the height 0
-        heights = class_distances(self._tree(_device(given)), "height", target, given)
-        self.total += heights.sum().to(self.total.device)
+        wrong = given != target  # the distance of a class to itself is 0
+        distances = class_distances(self._tree(_device(given)), self.distance, target, given)
+        self.total += distances.sum().to(self.total.device)
         self.count += wrong.sum().to(self.count.device)
 
 
@@ -160,20 +162,29 @@ class AverageDistance(_Mean, _OnTree):
 
     higher_is_better = False
 
-    def __init__(self, *, taxonomy: Taxonomy, k: int = 1, kind: DistanceKind = "height", **settings: Any) -> None:
+    def __init__(
+        self,
+        *,
+        taxonomy: Taxonomy,
+        k: int = 1,
+        distance: DistanceKind = "height",
+        kind: DistanceKind | None = None,
+        **settings: Any,
+    ) -> None:
+        distance = renamed("distance", distance, "kind", kind)
         super().__init__(**settings)
         check_count("k", k)
-        check_choice("kind", kind, DISTANCES)
+        check_choice("distance", distance, DISTANCES)
         self._keep_tree(taxonomy)
         if k > len(taxonomy.leaves):
             raise InputError(f"k: expected at most the number of classes, {len(taxonomy.leaves)}, got {k}.")
-        self.k, self.kind = k, kind
-        self._tell_apart(type(self).__name__, taxonomy, k, kind)
+        self.k, self.distance = k, distance
+        self._tell_apart(type(self).__name__, taxonomy, k, distance)
 
     def _values(self, given: Tensor, target: Tensor, *, read_values: bool) -> Tensor:
         check_scores("scores", given, target, len(self.taxonomy.leaves), read_values=read_values)
         tree = self._tree(_device(given))
-        return class_distances(tree, self.kind, target.unsqueeze(-1), ranked(given, self.k)).mean(-1)
+        return class_distances(tree, self.distance, target.unsqueeze(-1), ranked(given, self.k)).mean(-1)
 
 
 class BrierScore(_Mean):

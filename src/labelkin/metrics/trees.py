@@ -33,14 +33,16 @@ def shared_depth(tree: TreeTensors, left: Tensor, right: Tensor) -> Tensor:
     return shared
 
 
-def class_distances(tree: TreeTensors, kind: DistanceKind, left: Tensor, right: Tensor) -> Tensor:
-    """What `Taxonomy.distance(kind, left, right)` returns for class positions, in double precision."""
+def class_distances(tree: TreeTensors, distance: DistanceKind, left: Tensor, right: Tensor) -> Tensor:
+    """Return what `Taxonomy.distance(distance, left, right)` gives for class positions, in double precision."""
     left, right = torch.broadcast_tensors(tree.leaves[left.long()], tree.leaves[right.long()])  # type: ignore[no-untyped-call]
     shared = shared_depth(tree, left, right)
-    if kind == "height":
+    if distance == "height":
         return tree.height[tree.paths[left, shared]].double()
-    if kind == "edges":
+    if distance == "edges":
         return (tree.depth[left] + tree.depth[right] - 2 * shared).double()
-    if kind == "semantic":
+    if distance == "semantic":
         return (torch.maximum(tree.depth[left], tree.depth[right]) - shared).double()
-    raise NotImplementedError(f"the distance {kind!r} has no form on tensors")
+    if distance == "depth":
+        return torch.where(left == right, 0, tree.depth.max() - shared).double()
+    raise NotImplementedError(f"the distance {distance!r} has no form on tensors")

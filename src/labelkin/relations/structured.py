@@ -72,6 +72,7 @@ class TreeRows(Rows):
         self.beta = beta
         self.distance = distance
         self.farthest = farthest(taxonomy, distance)
+        self.deepest = int(taxonomy.depth.max())
         paths = taxonomy.paths[taxonomy.leaves]  # (K, deepest + 1)
         nodes = np.where(paths < 0, taxonomy.leaves[:, None], paths)
         # Below the last level on which two classes meet, nothing is shared.
@@ -95,6 +96,8 @@ class TreeRows(Rows):
         depth = self.depth[index].unsqueeze(-1)
         if self.distance == "edges":
             return depth + self.depth - 2 * shared
+        if self.distance == "depth":
+            return (self.deepest - shared).to(depth.dtype)
         return torch.maximum(depth, self.depth) - shared
 
     def isolated(self) -> Tensor:
@@ -106,15 +109,15 @@ class TreeRows(Rows):
         )
 
 
-def farthest(taxonomy: Taxonomy, kind: DistanceKind) -> float:
+def farthest(taxonomy: Taxonomy, distance: DistanceKind) -> float:
     """The largest distance between two classes, from one or two rows of the distance matrix.
 
     The node where the tree first branches is above every pair. Its height is what every leaf finds as its largest
-    "height" distance, and what "semantic" reaches from the deepest leaf. For "edges": the class farthest from any class
-    is an end of a longest path.
+    "height" distance, and what "semantic" and "depth" reach from the deepest leaf. For "edges": the
+    class farthest from any class is an end of a longest path.
     """
     everyone = np.arange(len(taxonomy.leaves))
-    if kind != "edges":
+    if distance != "edges":
         return float(taxonomy.distance("height", 0, everyone).max())
     end = taxonomy.distance("edges", 0, everyone).argmax()
     return float(taxonomy.distance("edges", end, everyone).max())

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-DistanceKind = Literal["semantic", "edges", "height"]
-DISTANCES: tuple[DistanceKind, ...] = ("semantic", "edges", "height")
+DistanceKind = Literal["semantic", "edges", "height", "depth"]
+DISTANCES: tuple[DistanceKind, ...] = ("semantic", "edges", "height", "depth")
 
 
 def shared_depth(paths: Ints, left: Ints, right: Ints) -> Ints:
@@ -25,14 +25,15 @@ def shared_depth(paths: Ints, left: Ints, right: Ints) -> Ints:
     return shared
 
 
-def pair_distances(tree: Taxonomy, kind: DistanceKind, left: Ints, right: Ints) -> Floats:
+def pair_distances(tree: Taxonomy, distance: DistanceKind, left: Ints, right: Ints) -> Floats:
     shared = shared_depth(tree.paths, left, right)
-    if kind == "height":
+    if distance == "height":
         return tree.height[tree.paths[np.broadcast_to(left, shared.shape), shared]].astype(np.float64)
-    return _from_depths(kind, tree.depth[left], tree.depth[right], shared.astype(np.float64))
+    found = _from_depths(tree, distance, tree.depth[left], tree.depth[right], shared.astype(np.float64))
+    return np.where(left == right, 0.0, found)
 
 
-def all_distances(tree: Taxonomy, kind: DistanceKind) -> Floats:
+def all_distances(tree: Taxonomy, distance: DistanceKind) -> Floats:
     """K x K, in time that does not grow with the depth of the tree.
 
     Walking the leaves from left to right, the ancestor that two of them share is the highest of those that the steps
@@ -41,17 +42,20 @@ def all_distances(tree: Taxonomy, kind: DistanceKind) -> Floats:
     walk = np.lexsort(tree.paths[tree.leaves].T[::-1])
     steps = tree.leaves[walk]
     met = tree.lca(steps[:-1], steps[1:])
-    if kind == "height":
+    if distance == "height":
         return _between(tree.height[met], np.maximum, walk)
     depth = tree.depth[tree.leaves]
-    distances = _from_depths(kind, depth[:, None], depth[None, :], _between(tree.depth[met], np.minimum, walk))
+    distances = _from_depths(tree, distance, depth[:, None], depth, _between(tree.depth[met], np.minimum, walk))
     np.fill_diagonal(distances, 0.0)
     return distances
 
 
-def _from_depths(kind: DistanceKind, left: Ints, right: Ints, shared: Floats) -> Floats:
-    if kind == "edges":
+def _from_depths(tree: Taxonomy, distance: DistanceKind, left: Ints, right: Ints, shared: Floats) -> Floats:
+    """Distances of different classes at depths `left` and `right`, whose common ancestor has depth `shared`."""
+    if distance == "edges":
         return left + right - 2.0 * shared
+    if distance == "depth":
+        return tree.depth.max() - shared
     return np.maximum(left, right) - shared
 
 

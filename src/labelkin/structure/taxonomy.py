@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from labelkin._checks import InputError, check_choice, check_names, listed, near
+from labelkin._checks import InputError, check_choice, check_names, listed, near, renamed
 from labelkin.structure import build, files, graph, newick, wordnet_tree
 from labelkin.structure.arrays import checked_parents, integers, positions
 from labelkin.structure.distances import (
@@ -262,7 +262,12 @@ class Taxonomy:
         return int(found) if found.ndim == 0 else found
 
     def distance(
-        self, kind: DistanceKind = "height", a: npt.ArrayLike | None = None, b: npt.ArrayLike | None = None
+        self,
+        distance: DistanceKind = "height",
+        a: npt.ArrayLike | None = None,
+        b: npt.ArrayLike | None = None,
+        *,
+        kind: DistanceKind | None = None,
     ) -> Floats:
         """How far apart classes are; without `a` and `b` all K x K of them, else those of the class positions given.
 
@@ -270,15 +275,19 @@ class Taxonomy:
         - `"edges"`: the number of edges on the way from one leaf to the other.
         - `"height"`: the height of the deepest common ancestor, as mistake severity counts it.
 
+        - `"depth"`: the depth of the deepest leaf of the tree minus that of the deepest common ancestor, which the
+          released code of "Making Better Mistakes" (2020) and its successors uses.
+
         Zero exactly where both are the same class. Positions broadcast.
         """
-        check_choice("kind", kind, DISTANCES)
+        distance = renamed("distance", distance, "kind", kind)
+        check_choice("distance", distance, DISTANCES)
         if a is None and b is None:
-            return all_distances(self, kind)
+            return all_distances(self, distance)
         if a is None or b is None:
             raise InputError("distance: give both a and b, or neither for all pairs of classes.")
         left, right = (positions(name, given, len(self.leaves)) for name, given in (("a", a), ("b", b)))
-        return pair_distances(self, kind, self.leaves[left], self.leaves[right])
+        return pair_distances(self, distance, self.leaves[left], self.leaves[right])
 
     def describe(self) -> Description:
         """Counts: classes, nodes, depths, single-child nodes and the widest node."""
