@@ -8,12 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+import torch
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import linkage
 
+from labelkin import metrics
 from labelkin._checks import InputError
-from labelkin.structure import Taxonomy
+from labelkin.structure import DISTANCES, Taxonomy
 from requires import data_text
 from trees import random_taxonomy, taxonomies
 
@@ -51,7 +53,6 @@ BREADTH_FIRST = ("root", "animal", "machine", "pet", "car", "cat", "dog")
                 ("machine", "car"),
             ]
         ),
-        Taxonomy.from_paths(["root/animal/pet/cat", "root/animal/pet/dog", "root/machine/car"]),
         Taxonomy.from_paths([("animal", "pet", "cat"), ["animal", "pet", "dog"], ("machine", "car")]),
         Taxonomy.from_newick("(((cat,dog)pet)animal,(car)machine)root;"),
     ],
@@ -258,10 +259,41 @@ def test_paths_with_one_name_for_two_nodes() -> None:
 
 
 def test_paths_roots() -> None:
-    assert Taxonomy.from_paths(["life.plant", "life.animal"], sep=".").names == ("life", "plant", "animal")
+    assert Taxonomy.from_paths(["life.plant", "life.animal"], sep=".").names == ("root", "life", "plant", "animal")
+    assert Taxonomy.from_paths(["root/cat", "root/dog"]).names == ("root-2", "root", "cat", "dog")
     assert Taxonomy.from_paths(["cat", "dog"]).names == ("root", "cat", "dog")
     assert Taxonomy.from_paths(["root/cat", "tool/root-2"]).names[0] == "root-3"
-    assert Taxonomy.from_paths(["a/x/a", "a/y"]).names == ("a", "x", "y", "a/x/a")
+    assert Taxonomy.from_paths(["a/x/a", "a/y"]).names == ("root", "a", "x", "y", "a/x/a")
+
+
+def test_a_common_first_segment_counts_as_in_hiclass() -> None:
+    hiclass = pytest.importorskip("hiclass.metrics")
+    paths = [["animal", "pet", "cat"], ["animal", "pet", "dog"], ["animal", "bird", "hen"]]
+    tree = Taxonomy.from_paths(paths)
+    true, predicted = torch.tensor([0, 1, 2]), torch.tensor([1, 2, 2])
+    theirs = [np.array([paths[k] for k in classes.tolist()]) for classes in (true, predicted)]
+    for ours, other in (
+        (metrics.hierarchical_precision, hiclass.precision),
+        (metrics.hierarchical_recall, hiclass.recall),
+        (metrics.hierarchical_f1, hiclass.f1),
+    ):
+        assert ours(predicted, true, tree).mean == pytest.approx(other(*theirs, "micro"))
+    cat_for_hen = metrics.hierarchical_precision(torch.tensor([0]), torch.tensor([2]), tree)
+    assert cat_for_hen.mean == pytest.approx(1 / 3), "they share the animal"
+
+
+def test_a_saved_tree_with_a_common_first_segment_as_root_loads_as_before(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text('{"names": ["life", "plant", "animal"], "parents": [-1, 0, 0], "leaves": [1, 2]}')
+    (tmp_path / "t.csv").write_text("parent,child\nlife,plant\nlife,animal\n")
+    for file in ("t.json", "t.csv"):
+        assert Taxonomy.load(tmp_path / file).names == ("life", "plant", "animal")
+
+
+def test_an_added_root_changes_no_distance() -> None:
+    paths = ["a/b/x", "a/b/y", "a/z"]
+    below = Taxonomy.from_edges([("a", "b"), ("b", "x"), ("b", "y"), ("a", "z")])
+    for distance in DISTANCES:
+        assert np.array_equal(Taxonomy.from_paths(paths).distance(distance), below.distance(distance))
 
 
 @pytest.mark.parametrize(
@@ -426,6 +458,9 @@ def test_files_round_trip(
     tmp_path_factory: pytest.TempPathFactory, suffix: str, tree: Taxonomy, data: st.DataObject
 ) -> None:
     names = data.draw(st.lists(NAMES, min_size=len(tree), max_size=len(tree), unique=True))
+    if suffix == ".csv":  # which keeps no blanks around a name
+        assume(len({name.strip() for name in names} - {""}) == len(names))
+        names = [name.strip() for name in names]
     tree = Taxonomy(tree.parents, names, tree.leaves)
     path = tmp_path_factory.mktemp("tree") / f"tree{suffix}"
     tree.save(path)
@@ -452,6 +487,8 @@ def test_files_keep_odd_names(tmp_path: Path, suffix: str) -> None:
         "Été 猫",
         "a: b",
     ]
+    if suffix == ".csv":  # which keeps no blanks around a name
+        names = [name.strip() or "blank" for name in names]
     tree = Taxonomy([-1, 0, *[1] * 12], names, range(13, 1, -1))
     tree.save(tmp_path / f"t{suffix}")
     assert Taxonomy.load(tmp_path / f"t{suffix}") == tree
@@ -479,6 +516,30 @@ def test_csv_as_others_write_it(tmp_path: Path, text: str) -> None:
     tree = Taxonomy.load(tmp_path / "t.csv")
     assert tree.names == ("root", "a", "b", "x", "y")
     assert tree.classes == ("x", "y")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "root, a\nroot,b \n a ,x\nb,\ty\n",
+        'parent, child\nroot, "a"\n"root ",b\na,x\nb,y\n',
+        " parent , child , class \nroot,a,\nroot,b, \na,x, 0 \nb,y,1\n",
+    ],
+)
+def test_csv_cells_lose_stray_blanks(tmp_path: Path, text: str) -> None:
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8", newline="")
+    tree = Taxonomy.load(tmp_path / "t.csv")
+    assert tree.names == ("root", "a", "b", "x", "y")
+    assert tree.classes == ("x", "y")
+
+
+def test_names_with_outer_blanks_are_not_written_to_csv(tmp_path: Path) -> None:
+    tree = Taxonomy.from_nested(["a", " b"])
+    with pytest.raises(InputError, match=r"t\.csv: the name ' b' .* save the tree as \.json"):
+        tree.save(tmp_path / "t.csv")
+    assert not list(tmp_path.iterdir())
+    tree.save(tmp_path / "t.json")
+    assert Taxonomy.load(tmp_path / "t.json") == tree
 
 
 @pytest.mark.parametrize("suffix", [".json", ".yaml"])
@@ -509,6 +570,8 @@ def test_nested_files_load(tmp_path: Path, suffix: str) -> None:
         ("t.yaml", "", "group 'root' is empty"),
         ("t.csv", "", "edges: expected .* got none"),
         ("t.csv", "parent,child\n", "edges: expected .* got none"),
+        ("t.csv", "r,a\nr,  \n", "line 2: a name is missing"),
+        ("t.csv", "r,a\n,b\n", "line 2: a name is missing"),
         ("t.csv", "r,a\nr,b,c\n", r"line 2: expected 2 columns \(parent, child\), got 3"),
         ("t.csv", 'r,a\nr,"b\n', "line 2 is not CSV"),
         ("t.csv", "parent,child,class\nr,a,0\nr,b,2\n", "class: expected the numbers 0 to 1"),

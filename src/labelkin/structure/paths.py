@@ -31,9 +31,6 @@ def from_paths(paths: Iterable[str | Sequence[str]], *, sep: str) -> Parts:
     uses = Counter(node[-1] for node in nodes)
     names = [node[-1] if uses[node[-1]] == 1 else sep.join(node) for node in nodes]
     places = {node: place for place, node in enumerate(nodes)}
-    if len({path[0] for path in split}) == 1:
-        parents = [places[node[:-1]] if len(node) > 1 else -1 for node in nodes]
-        return breadth_first(names, parents)
     parents = [-1, *(places[node[:-1]] + 1 if len(node) > 1 else 0 for node in nodes)]
     return breadth_first([free_name("root", names), *names], parents)
 

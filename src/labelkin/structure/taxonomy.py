@@ -99,8 +99,8 @@ class Taxonomy:
     def from_paths(cls, paths: Iterable[str | Sequence[str]], *, sep: str = "/") -> Self:
         """One path a class, as `"animal/pet/cat"` or as a list of segments, in class order.
 
-        Where all paths begin alike, that segment is the root; else a root is added. A segment that stands for several
-        nodes gives each of them its whole path as name.
+        A root is added above the first segments, also where all paths share the first one. A segment that stands for
+        several nodes gives each of them its whole path as name.
         """
         return cls(*from_paths(paths, sep=sep))
 
