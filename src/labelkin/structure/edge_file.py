@@ -26,7 +26,9 @@ def read_csv(text: str) -> Parts:
             continue
         if len(row) != len(header):
             raise InputError(f"line {line}: expected {len(header)} columns ({', '.join(header)}), got {len(row)}.")
-        cells = dict(zip(header, row, strict=True))
+        cells = dict(zip(header, (cell.strip() for cell in row), strict=True))
+        if not cells["parent"] or not cells["child"]:
+            raise InputError(f"line {line}: a name is missing; expected a parent and a child, got {row!r}.")
         edges.append((cells["parent"], cells["child"]))
         if number := cells.get("class"):
             classes[cells["child"]] = number
@@ -35,10 +37,10 @@ def read_csv(text: str) -> Parts:
 
 
 def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
     try:
         for row in reader:
-            if row:
+            if any(cell.strip() for cell in row):
                 yield reader.line_num, row
     except csv.Error as error:
         raise InputError(f"line {reader.line_num} is not CSV ({error}).") from error
@@ -54,6 +56,11 @@ def _class_order(parts: Parts, classes: dict[str, str]) -> list[int]:
 
 
 def write_csv(tree: Taxonomy) -> str:
+    for name in tree.names:
+        if name != name.strip():
+            raise InputError(
+                f"the name {name!r} begins or ends with blanks, which CSV files do not keep; save the tree as .json."
+            )
     walk = depth_first(tree)
     in_order = [node for node in walk if tree.is_leaf[node]] == tree.leaves.tolist()
     numbers = {node: str(place) for place, node in enumerate(tree.leaves.tolist())}

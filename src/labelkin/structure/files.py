@@ -52,7 +52,11 @@ def load(path: str | os.PathLike[str], make: Callable[..., Made]) -> Made:
 
 def save(tree: Taxonomy, path: str | os.PathLike[str]) -> None:
     target = Path(path)
-    text = _format(target).write(tree)
+    write = _format(target).write
+    try:
+        text = write(tree)
+    except InputError as error:
+        raise InputError(f"{target}: {error}") from error
     if not target.parent.is_dir():
         raise InputError(f"{target}: there is no folder {str(target.parent)!r}; make it first.")
     write_text(target, text)
