@@ -97,8 +97,7 @@ def confusion_matrix(predicted: Any, target: Any, *, taxonomy: Taxonomy) -> Conf
     size = len(taxonomy.leaves)
     found, true = _pair("predicted", predicted, target, size)
     counts = metrics.confusion_matrix(found, true, size)
-    paths = taxonomy.paths[taxonomy.leaves].tolist()
-    order = torch.tensor(sorted(range(size), key=lambda k: paths[k]))
+    order = torch.from_numpy(taxonomy.preorder[taxonomy.leaves].argsort())
     return Confusions(counts[order][:, order], order, tuple(taxonomy.classes[k] for k in order.tolist()))
 
 

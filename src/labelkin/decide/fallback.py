@@ -69,16 +69,13 @@ def operating_curve(
     check_target("target", target, len(node_probs), len(taxonomy.leaves))
     chosen = _checked_thresholds(thresholds)
     nodes, probs = _ways_down(node_probs, taxonomy)
-    true = torch.from_numpy(taxonomy.paths[taxonomy.leaves[target.cpu().numpy()]]).to(nodes.device)
-    depth, is_leaf, information = (
-        torch.from_numpy(np.array(of_node)).to(nodes.device)
-        for of_node in (taxonomy.depth, taxonomy.is_leaf, _information(taxonomy))
-    )
+    true = taxonomy.leaves[target.cpu().numpy()]
+    is_leaf, information = taxonomy.is_leaf, _information(taxonomy)
     points = []
     for threshold in chosen.tolist():
-        decided = _deepest(nodes, probs, threshold)
-        right = true.gather(-1, depth[decided].unsqueeze(-1)).squeeze(-1) == decided
-        points.append([of.double().mean() for of in (information[decided], right, is_leaf[decided])])
+        decided = _deepest(nodes, probs, threshold).cpu().numpy()
+        right = taxonomy.lca(decided, true) == decided  # the answer is the true class or above it
+        points.append([float(np.mean(of)) for of in (information[decided], right, is_leaf[decided])])
     return OperatingCurve(chosen, *torch.tensor(points, dtype=torch.float64).T)
 
 

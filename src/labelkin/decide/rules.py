@@ -61,17 +61,17 @@ def compare_rules(
     *,
     costs: Tensor | None = None,
     k: int = 1,
-    kind: DistanceKind = "height",
+    distance: DistanceKind = "height",
 ) -> Rules:
     """Decide samples by `argmax` and by `least_cost`, and return how both turned out.
 
     Args:
         probs: (n, K) probabilities of the classes.
         target: (n,) positions of the true classes.
-        taxonomy: the tree that distances are measured in, and whose `kind` of distance is the cost unless `costs` is given.
+        taxonomy: the tree that distances are measured in, and whose `distance` is the cost unless `costs` is given.
         costs: (K, K) the cost of each true class (row) and answer (column).
         k: how many of the best classes are ranked.
-        kind: the kind of distance in the tree.
+        distance: the kind of distance in the tree, one of `Taxonomy.distance`.
 
     Example:
         >>> import torch
@@ -89,17 +89,17 @@ def compare_rules(
     check_count("k", k)
     if k > probs.shape[-1]:
         raise InputError(f"k: expected at most {probs.shape[-1]}, the number of classes, got {k}.")
-    pair = (ranked(probs, k), least_cost_top_k(probs, by, k, kind=kind))
-    before, after = (_decided(classes, target, taxonomy, costs, kind) for classes in pair)
+    pair = (ranked(probs, k), least_cost_top_k(probs, by, k, distance=distance))
+    before, after = (_decided(classes, target, taxonomy, costs, distance) for classes in pair)
     return Rules(before, after)
 
 
 def _decided(
-    classes: Tensor, target: Tensor, taxonomy: Taxonomy | None, costs: Tensor | None, kind: DistanceKind
+    classes: Tensor, target: Tensor, taxonomy: Taxonomy | None, costs: Tensor | None, distance: DistanceKind
 ) -> Decided:
     answer, distances = classes[:, 0], None
     if taxonomy is not None:
-        found = taxonomy.distance(kind, target.cpu().numpy()[:, None], classes.cpu().numpy())
+        found = taxonomy.distance(distance, target.cpu().numpy()[:, None], classes.cpu().numpy())
         distances = torch.from_numpy(np.asarray(found)).to(classes.device)
     paid = None if costs is None else torch.as_tensor(costs).to(classes.device)[target.long(), answer]
     return Decided(classes, answer == target, distances, paid)

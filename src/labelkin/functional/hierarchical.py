@@ -16,6 +16,7 @@ from labelkin.functional.tree import (
     TreeIndex,
     above,
     below,
+    path_columns,
     path_sum,
     sibling_log_softmax,
     sibling_sums,
@@ -166,8 +167,8 @@ def _path_loss(log_p: Tensor, edge_weight: Tensor, target: Tensor, tree: TreeInd
     """Compute `-sum w_j log p_j` over the nodes j on the target's path; `edge_weight` is (N - 1,)."""
     if is_soft(target):
         return expected(-take(path_sum(edge_weight * log_p, tree), tree.leaves - 1), target)
-    columns = tree.paths[target]
-    off_path = _steps(tree) >= tree.lengths[target].unsqueeze(-1)  # padding reads column 0, which may be masked
+    columns = path_columns(target, tree)
+    off_path = _steps(columns) >= tree.lengths[target].unsqueeze(-1)  # padding reads column 0, which may be masked
     return -(edge_weight[columns] * log_p.gather(-1, columns).masked_fill(off_path, 0)).sum(-1)
 
 
@@ -175,8 +176,9 @@ def _marked_path_loss(log_p: Tensor, target: Tensor, tree: TreeIndex) -> Tensor:
     """Compute `-sum_j s_j log p_j` where the target and all its ancestors are marked."""
     if is_soft(target):  # s_j counts the nodes on the path whose own paths hold j: a path sum of path sums
         return expected(-take(path_sum(path_sum(log_p, tree), tree), tree.leaves - 1), target)
-    marked = (tree.lengths[target].unsqueeze(-1) - _steps(tree)).clamp_min(0)
-    return -(marked * log_p.gather(-1, tree.paths[target]).masked_fill(marked == 0, 0)).sum(-1)
+    columns = path_columns(target, tree)
+    marked = (tree.lengths[target].unsqueeze(-1) - _steps(columns)).clamp_min(0)
+    return -(marked * log_p.gather(-1, columns).masked_fill(marked == 0, 0)).sum(-1)
 
 
 def _inner_mass(log_p: Tensor, target: Tensor, tree: TreeIndex) -> Tensor:
@@ -205,5 +207,5 @@ def _off_path_divergence(log_p: Tensor, target: Tensor, tree: TreeIndex) -> Tens
     return divergence.masked_fill(known, 0).sum(-1)
 
 
-def _steps(tree: TreeIndex) -> Tensor:
-    return torch.arange(tree.paths.shape[-1], device=tree.paths.device)
+def _steps(columns: Tensor) -> Tensor:
+    return torch.arange(columns.shape[-1], device=columns.device)

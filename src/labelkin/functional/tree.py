@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from labelkin.structure import Taxonomy
+from labelkin.structure.ancestry import subtree_sizes
 
 Ints = npt.NDArray[np.int64]
 
@@ -30,8 +31,7 @@ class TreeIndex(NamedTuple):
     group: Tensor  # (N - 1,): the group each column's node belongs to
     inner: Tensor  # the inner nodes but the root
     jumps: tuple[Tensor, ...]  # each (N,): columns 1, 2, 4, ... steps up; N - 1 stands for the root
-    paths: Tensor  # (N, L): the columns on the way from the top to each node, padded with 0
-    lengths: Tensor  # (N,): how many of them there are; the node's depth
+    lengths: Tensor  # (N,): the depth of each node, which is how many columns lead to it from the top
     parent: Tensor  # (N - 1,): the node above each column's node
     leaves: Tensor  # (K,): the nodes of the classes, in class order
     leaf_class: Tensor  # (N,): the class of each leaf, -1 for inner nodes
@@ -50,9 +50,9 @@ def tree_index(taxonomy: Taxonomy) -> TreeIndex:
     group_at[group_parent] = np.arange(len(group_parent))
     leaf_class = np.full(nodes, -1, dtype=np.int64)
     leaf_class[taxonomy.leaves] = np.arange(len(taxonomy.leaves))
-    enter, leave = _preorder(taxonomy)
+    enter = taxonomy.preorder.copy()
+    leave = enter + subtree_sizes(taxonomy.parents)
     merges, merge_place = _merges(taxonomy)
-    path_columns = taxonomy.paths[:, 1:] - 1
     return TreeIndex(
         blocks=tuple(torch.from_numpy(block) for block in blocks),
         block_place=torch.from_numpy(_places(blocks, nodes - 1)),
@@ -61,7 +61,6 @@ def tree_index(taxonomy: Taxonomy) -> TreeIndex:
         group=torch.from_numpy(group_at[taxonomy.parents[1:]]),
         inner=torch.from_numpy(np.flatnonzero(~taxonomy.is_leaf)[1:]),
         jumps=tuple(torch.from_numpy(jump) for jump in _jumps(taxonomy)),
-        paths=torch.from_numpy(np.maximum(path_columns, 0)),
         lengths=torch.from_numpy(taxonomy.depth.copy()),
         parent=torch.from_numpy(taxonomy.parents[1:].copy()),
         leaves=torch.from_numpy(taxonomy.leaves.copy()),
@@ -98,6 +97,21 @@ def path_sum(values: Tensor, tree: TreeIndex) -> Tensor:
     for jump in tree.jumps:
         total = total + take(total, jump)
     return total[..., :-1]
+
+
+def path_columns(nodes: Tensor, tree: TreeIndex) -> Tensor:
+    """Return the columns on the path from the top to each node, (...,) to (..., L), padded with 0 after the node.
+
+    L is a power of two, at least the depth of the tree. The number of columns of a row is `tree.lengths[nodes]`. The table
+    is made by doubling: the ancestors `2**i` and more steps up are those of the ancestors found so far.
+    """
+    root = tree.parent.shape[0]
+    upward = torch.where(nodes > 0, nodes - 1, root).unsqueeze(-1)  # the node, its parent, ...
+    for jump in tree.jumps:
+        upward = torch.cat([upward, jump[upward]], -1)
+    steps = torch.arange(upward.shape[-1], device=nodes.device)
+    place = tree.lengths[nodes].unsqueeze(-1) - 1 - steps
+    return torch.where(place >= 0, upward.gather(-1, place.clamp_min(0)), 0)
 
 
 def node_log_probs(logits: Tensor, tree: TreeIndex) -> Tensor:
@@ -157,19 +171,6 @@ def _jumps(taxonomy: Taxonomy) -> list[Ints]:
         jumps.append(up)
         up = up[up]
     return jumps
-
-
-def _preorder(taxonomy: Taxonomy) -> tuple[Ints, Ints]:
-    sizes = np.ones(len(taxonomy), dtype=np.int64)
-    for node in range(len(taxonomy) - 1, 0, -1):
-        sizes[taxonomy.parents[node]] += sizes[node]
-    enter = np.zeros(len(taxonomy), dtype=np.int64)
-    for node in range(len(taxonomy)):
-        start = enter[node] + 1
-        for child in taxonomy.children[node]:
-            enter[child] = start
-            start += sizes[child]
-    return enter, enter + sizes
 
 
 def _merges(taxonomy: Taxonomy) -> tuple[tuple[tuple[Tensor, ...], ...], Tensor]:

@@ -10,7 +10,7 @@ from labelkin._checks import InputError, plain_names
 from labelkin.functional import TreeIndex, path_sum, tree_index
 from labelkin.functional.cross_entropy import is_soft
 from labelkin.functional.hierarchical import open_log_softmax
-from labelkin.functional.tree import take
+from labelkin.functional.tree import path_columns, take
 from labelkin.objectives import inputs
 from labelkin.objectives.base import Objective
 from labelkin.objectives.batch import Batch
@@ -75,7 +75,7 @@ class TreeObjective(Objective):
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
         """Return (K, N - 1): 1 for the leaf of a class and every node above it."""
         leaves = self.tree().leaves[self._rows(classes, width=len(self.taxonomy) - 1)]
-        paths, lengths = self.tree().paths[leaves], self.tree().lengths[leaves]
+        paths, lengths = path_columns(leaves, self.tree()), self.tree().lengths[leaves]
         on_path = torch.arange(paths.shape[-1], device=paths.device) < lengths.unsqueeze(-1)
         vectors = torch.zeros(len(leaves), len(self.taxonomy) - 1, device=paths.device)
         return vectors.scatter_add(-1, paths, on_path.to(vectors.dtype))

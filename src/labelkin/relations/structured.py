@@ -9,6 +9,7 @@ from torch import Tensor
 from labelkin._checks import InputError, check_choice, check_number
 from labelkin.relations.matrices import read_numbers
 from labelkin.relations.rows import Rows
+from labelkin.structure.ancestry import Ints, subtree_sizes
 from labelkin.structure.distances import DISTANCES, DistanceKind
 from labelkin.structure.taxonomy import Taxonomy
 
@@ -45,17 +46,20 @@ class GroupRows(Rows):
 
 
 class TreeRows(Rows):
-    """`exp(-beta d(i, j) / max d)`, each row divided by its sum, from the tree's table of ancestors.
+    """`exp(-beta d(i, j) / max d)`, each row divided by its sum, from a tree.
 
     The diagonal is dropped (a relation), or kept with `keep_diagonal`: the soft labels of Bertinetto et al. (2020).
     Every other class gets a weight above zero (but for underflow), so that no class is isolated. `distance` is one of
-    `Taxonomy.distance`'s kinds. All follow from the depth of the deepest common ancestor, which is counted level by
-    level, with nothing larger than the rows asked for.
+    `Taxonomy.distance`'s kinds. All follow from the depth or height of the lowest common ancestor, a
+    running sum over the leaves, with nothing larger than the rows asked for.
     """
 
-    ancestors: Tensor  # (levels, K): of each class, on each level below the root; its own leaf once it has ended
-    height: Tensor  # (K, levels + 1): of the root, then of those ancestors
     depth: Tensor  # (K,)
+    place: Tensor  # (K,): position of each class in a depth-first walk over the leaves
+    leaves: Tensor  # (K,): the nodes of the classes
+    jumps: Tensor  # (levels, N + 1): the node 1, 2, 4, ... steps up; N stands for what is above the root
+    spans: Tensor  # (N + 1, 2): where the leaves below a node begin and end in the walk
+    steps: Tensor  # (N + 1, 2): what the depth (or height) of a node adds to its parent's, and its opposite
 
     def __init__(
         self,
@@ -73,32 +77,43 @@ class TreeRows(Rows):
         self.distance = distance
         self.farthest = farthest(taxonomy, distance)
         self.deepest = int(taxonomy.depth.max())
-        paths = taxonomy.paths[taxonomy.leaves]  # (K, deepest + 1)
-        nodes = np.where(paths < 0, taxonomy.leaves[:, None], paths)
-        # Below the last level on which two classes meet, nothing is shared.
-        levels = sum(len(np.unique(level)) < self.classes for level in nodes.T[1:])
-        self.register_buffer("ancestors", torch.tensor(nodes.T[1 : levels + 1], dtype=torch.int32))
-        self.register_buffer("height", torch.tensor(taxonomy.height[nodes[:, : levels + 1]], dtype=dtype))
         self.register_buffer("depth", torch.tensor(taxonomy.depth[taxonomy.leaves], dtype=dtype))
+        for name, array in _tree_arrays(taxonomy, taxonomy.height if distance == "height" else taxonomy.depth).items():
+            self.register_buffer(name, torch.from_numpy(array))
 
     def forward(self, index: Tensor) -> Tensor:
         own = index.unsqueeze(-1)
-        shared = torch.zeros(*index.shape, self.classes, dtype=torch.int16, device=index.device)
-        for ancestor in self.ancestors:
-            shared = shared + (ancestor[own] == ancestor)
-        scores = self._apart(index, shared) * (-self.beta / self.farthest)
+        scores = self._apart(index, self._met(index)) * (-self.beta / self.farthest)
         return scores.scatter(-1, own, 0.0 if self.keeps_diagonal else -torch.inf).softmax(-1)
 
-    def _apart(self, index: Tensor, shared: Tensor) -> Tensor:
-        """(..., K) distances from the depths of the deepest common ancestors; that of a class to itself means nothing."""
+    def _met(self, index: Tensor) -> Tensor:
+        """(..., K) depths (or heights) of the lowest common ancestors, as sums over the ancestors of each class asked for.
+
+        An ancestor adds its step to all leaves below it, which are neighbors in the walk.
+        """
+        upward = self.leaves[index].unsqueeze(-1)
+        for jump in self.jumps:
+            upward = torch.cat([upward, jump[upward]], -1)
+        sums = torch.zeros(*index.shape, self.classes + 1, dtype=self.depth.dtype, device=index.device)
+        sums = sums.scatter_add(-1, self.spans[upward].flatten(-2), self.steps[upward].flatten(-2).to(sums.dtype))
+        return sums.cumsum(-1)[..., self.place]
+
+    def _apart(self, index: Tensor, met: Tensor) -> Tensor:
+        """(..., K) distances; that of a class to itself means nothing."""
         if self.distance == "height":
-            return self.height[index].gather(-1, shared.long())
+            return met
+        if self.distance == "depth":
+            return self.deepest - met
         depth = self.depth[index].unsqueeze(-1)
         if self.distance == "edges":
-            return depth + self.depth - 2 * shared
-        if self.distance == "depth":
-            return (self.deepest - shared).to(depth.dtype)
-        return torch.maximum(depth, self.depth) - shared
+            return depth + self.depth - 2 * met
+        return torch.maximum(depth, self.depth) - met
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        if prefix + "ancestors" in state_dict:  # saved by an earlier version; the tree's own arrays replace its tables
+            del state_dict[prefix + "ancestors"], state_dict[prefix + "height"]
+            state_dict.update({prefix + name: buffer for name, buffer in self.named_buffers() if name != "depth"})
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def isolated(self) -> Tensor:
         return torch.zeros(self.classes, dtype=torch.bool, device=self.depth.device)
@@ -107,6 +122,33 @@ class TreeRows(Rows):
         return (
             f"{super().extra_repr()}, beta={self.beta}, distance={self.distance!r}, keep_diagonal={self.keeps_diagonal}"
         )
+
+
+def _tree_arrays(taxonomy: Taxonomy, values: Ints) -> dict[str, Ints]:
+    """Build the buffers of `TreeRows` for a value of each node."""
+    size, leaves = len(taxonomy), taxonomy.leaves
+    order = np.argsort(taxonomy.preorder[leaves])
+    walk = taxonomy.preorder[leaves[order]]
+    spans = np.full((size + 1, 2), len(leaves))
+    ends = taxonomy.preorder + subtree_sizes(taxonomy.parents)
+    spans[:size] = np.searchsorted(walk, np.stack([taxonomy.preorder, ends], 1))
+    steps = np.zeros((size + 1, 2), dtype=np.int64)
+    steps[:size, 0] = values
+    steps[1:size, 0] -= values[taxonomy.parents[1:]]
+    steps[:, 1] = -steps[:, 0]
+    up = np.append(taxonomy.parents, size)
+    up[0] = size
+    jumps = []
+    while (up < size).any():
+        jumps.append(up)
+        up = up[up]
+    return {
+        "place": np.argsort(order),
+        "leaves": leaves.copy(),
+        "jumps": np.stack(jumps),
+        "spans": spans,
+        "steps": steps,
+    }
 
 
 def farthest(taxonomy: Taxonomy, distance: DistanceKind) -> float:

@@ -30,8 +30,7 @@ def superclasses(taxonomy: Taxonomy, *, named: bool = True) -> Groups | None:
 
 def tree_order(taxonomy: Taxonomy) -> list[int]:
     """Class positions in the order in which the leaves lie, left to right."""
-    paths = taxonomy.paths[taxonomy.leaves].tolist()
-    return sorted(range(len(paths)), key=lambda k: paths[k])
+    return taxonomy.preorder[taxonomy.leaves].argsort().tolist()
 
 
 def _by_classes(taxonomy: Taxonomy, nodes: list[int], node: int) -> str:

@@ -16,20 +16,11 @@ DistanceKind = Literal["semantic", "edges", "height", "depth"]
 DISTANCES: tuple[DistanceKind, ...] = ("semantic", "edges", "height", "depth")
 
 
-def shared_depth(paths: Ints, left: Ints, right: Ints) -> Ints:
-    """The depth of the deepest common ancestor, column by column so that nothing is larger than the answer."""
-    shared = np.full(np.broadcast_shapes(left.shape, right.shape), -1, dtype=np.int64)
-    for column in paths.T:
-        above = column[left]
-        shared += (above == column[right]) & (above >= 0)
-    return shared
-
-
 def pair_distances(tree: Taxonomy, distance: DistanceKind, left: Ints, right: Ints) -> Floats:
-    shared = shared_depth(tree.paths, left, right)
+    met = np.asarray(tree.lca(left, right))
     if distance == "height":
-        return tree.height[tree.paths[np.broadcast_to(left, shared.shape), shared]].astype(np.float64)
-    found = _from_depths(tree, distance, tree.depth[left], tree.depth[right], shared.astype(np.float64))
+        return tree.height[met].astype(np.float64)
+    found = _from_depths(tree, distance, tree.depth[left], tree.depth[right], tree.depth[met].astype(np.float64))
     return np.where(left == right, 0.0, found)
 
 
@@ -39,7 +30,7 @@ def all_distances(tree: Taxonomy, distance: DistanceKind) -> Floats:
     Walking the leaves from left to right, the ancestor that two of them share is the highest of those that the steps
     between them share: a running minimum of depths, or maximum of heights, fills a row.
     """
-    walk = np.lexsort(tree.paths[tree.leaves].T[::-1])
+    walk = np.argsort(tree.preorder[tree.leaves])
     steps = tree.leaves[walk]
     met = tree.lca(steps[:-1], steps[1:])
     if distance == "height":

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from labelkin._checks import InputError, check_choice, check_names, listed, near, renamed
 from labelkin.structure import build, files, graph, newick, wordnet_tree
+from labelkin.structure.ancestry import Preorder, RangeMinima, lowest_common, preorder, range_minima
 from labelkin.structure.arrays import checked_parents, integers, positions
 from labelkin.structure.distances import (
     DISTANCES,
@@ -20,7 +21,6 @@ from labelkin.structure.distances import (
     Ints,
     all_distances,
     pair_distances,
-    shared_depth,
 )
 from labelkin.structure.draw import Description, describe, draw
 from labelkin.structure.paths import from_paths
@@ -211,7 +211,10 @@ class Taxonomy:
 
     @cached_property
     def paths(self) -> Ints:
-        """(N, deepest + 1): column `d` holds the node at depth `d` on the way down to the row's node, then -1."""
+        """(N, deepest + 1): column `d` holds the node at depth `d` on the way down to the row's node, then -1.
+
+        Its memory grows with nodes times depth; `ancestors`, `lca` and `level` need no such table.
+        """
         paths = np.full((len(self), int(self.depth.max()) + 1), -1, dtype=np.int64)
         paths[:, 0] = 0
         by_depth = np.argsort(self.depth, kind="stable")
@@ -221,6 +224,24 @@ class Taxonomy:
             paths[nodes, :depth] = paths[self.parents[nodes], :depth]
             paths[nodes, depth] = nodes
         return _frozen(paths)
+
+    @cached_property
+    def preorder(self) -> Ints:
+        """Position of each node in a depth-first walk that visits children in node order; the root is 0."""
+        return _frozen(self._walk.enter)
+
+    @cached_property
+    def _walk(self) -> Preorder:
+        return preorder(self.parents)
+
+    @cached_property
+    def _minima(self) -> RangeMinima:
+        return range_minima(self._walk.enter[np.maximum(self.parents, 0)][self._walk.order])
+
+    @property
+    def ancestry(self) -> tuple[Preorder, RangeMinima]:
+        """The preorder walk and its range minima, from which `lca` reads lowest common ancestors."""
+        return self._walk, self._minima
 
     @cached_property
     def _positions(self) -> dict[str, int]:
@@ -238,27 +259,29 @@ class Taxonomy:
 
     def ancestors(self, node: str | int) -> Ints:
         """The nodes from the root down to `node`, both included."""
-        index = self.node(node)
-        return self.paths[index, : self.depth[index] + 1]
+        way = [self.node(node)]
+        while way[-1]:
+            way.append(int(self.parents[way[-1]]))
+        return np.array(way[::-1])
 
     def subtree(self, node: str | int) -> Ints:
         """`node` and everything below it, in node order."""
         index = self.node(node)
-        return np.flatnonzero(self.paths[:, self.depth[index]] == index)
+        return np.sort(self._walk.order[self._walk.enter[index] : self._walk.leave[index]])
 
     def level(self, depth: int) -> Ints:
         """For each class, its ancestor at `depth` (the class itself where its leaf lies higher)."""
         if not 0 <= depth <= int(self.depth.max()):
             raise InputError(f"depth: expected 0 to {int(self.depth.max())}, got {depth}.")
-        above = self.paths[self.leaves, depth]
-        return np.where(above < 0, self.leaves, above)
+        nodes = self._walk.order[self.depth[self._walk.order] == depth]
+        above = nodes[np.searchsorted(self.preorder[nodes], self.preorder[self.leaves], side="right") - 1]
+        return np.where(self.depth[self.leaves] <= depth, self.leaves, above)
 
     def lca(self, a: npt.ArrayLike | str, b: npt.ArrayLike | str) -> Any:
         """The deepest node above (or equal to) both: of two names, two indices, or arrays of indices that broadcast."""
         left = positions("a", self.node(a) if isinstance(a, str) else a, len(self))
         right = positions("b", self.node(b) if isinstance(b, str) else b, len(self))
-        shared = shared_depth(self.paths, left, right)
-        found = self.paths[np.broadcast_to(left, shared.shape), shared]
+        found = lowest_common(self._walk, self._minima, left, right)
         return int(found) if found.ndim == 0 else found
 
     def distance(
@@ -323,8 +346,12 @@ class Taxonomy:
         inner = [self.names[i] for i in leaves if not self.is_leaf[i]]
         if inner:
             raise InputError(f"classes: {listed(inner)} is an inner node of the taxonomy, not a class.")
-        kept = np.unique(self.paths[leaves])
-        kept = kept[kept >= 0]
+        wanted, parents = [False] * len(self), self.parents.tolist()
+        for leaf in leaves:
+            wanted[leaf] = True
+        for node in range(len(self) - 1, 0, -1):
+            wanted[parents[node]] |= wanted[node]
+        kept = np.flatnonzero(wanted)
         place = np.full(len(self) + 1, -1, dtype=np.int64)  # the last entry stands for "above the root"
         place[kept] = np.arange(len(kept))
         return type(self)(place[self.parents[kept]], [self.names[i] for i in kept], place[leaves])
