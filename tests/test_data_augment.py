@@ -5,8 +5,10 @@ import pytest
 import torch
 from scipy import ndimage
 
+import labelkin.data
+from labelkin import metrics
 from labelkin._checks import InputError
-from labelkin.data import AUGMENTATIONS, Chain, Flip, Normalise, PadCrop, Rotation, Shift, augment, load
+from labelkin.data import AUGMENTATIONS, Batches, Chain, Flip, Normalize, PadCrop, Rotation, Shift, augment, load
 
 PAD_MODES = {"zero": "constant", "reflect": "reflect", "edge": "edge"}
 
@@ -97,12 +99,28 @@ def test_same_generator_same_images(images, name):
     assert not torch.equal(one, other)
 
 
-def test_normalise_matches_numpy(images):
+def test_the_old_spelling_works_with_a_warning():
+    data = load("digits")
+    with pytest.warns(DeprecationWarning, match="use Normalize"):
+        assert labelkin.data.Normalise is Normalize
+    with pytest.warns(DeprecationWarning, match=r"use Dataset\.normalize"):
+        assert data.normalise is data.normalize
+    with pytest.warns(DeprecationWarning, match="normalise= is deprecated; use normalize= instead"):
+        assert Batches(data.train, batch_size=8, normalise=data.normalize).normalize is not None
+    confusion, distances = torch.tensor([[3, 1], [2, 4]]), torch.tensor([[0.0, 2.0], [2.0, 0.0]])
+    for metric in (metrics.weighted_counts, metrics.weighted_accuracy, metrics.weighted_f1):
+        with pytest.warns(DeprecationWarning, match="normalise= is deprecated"):
+            assert str(metric(confusion, distances, normalise=True)) == str(
+                metric(confusion, distances, normalize=True)
+            )
+
+
+def test_normalize_matches_numpy(images):
     mean, std = [0.1, 0.2, 0.3], [0.5, 1.0, 2.0]
     wanted = (images.numpy() / 255 - np.reshape(mean, (1, 3, 1, 1))) / np.reshape(std, (1, 3, 1, 1))
-    np.testing.assert_allclose(Normalise(mean, std)(images), wanted, atol=1e-6)
+    np.testing.assert_allclose(Normalize(mean, std)(images), wanted, atol=1e-6)
     table = torch.randn(5, 3)
-    np.testing.assert_allclose(Normalise(mean, std)(table), (table.numpy() - mean) / std, atol=1e-6)
+    np.testing.assert_allclose(Normalize(mean, std)(table), (table.numpy() - mean) / std, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +131,7 @@ def test_normalise_matches_numpy(images):
         (lambda: Shift(fraction=0.0), "fraction: expected a number in"),
         (lambda: Shift(fraction=0.01)(torch.zeros(1, 1, 8, 8), torch.zeros(1, 2)), "of 8 x 8 pixels moves nothing"),
         (lambda: Rotation(degrees=200), "degrees: expected a number in"),
-        (lambda: Normalise([0.0], [0.0]), "std: expected one positive number"),
+        (lambda: Normalize([0.0], [0.0]), "std: expected one positive number"),
         (lambda: PadCrop(pad=8, fill="reflect")(torch.zeros(1, 1, 8, 8), torch.zeros(1, 2)), "at most 7, got 8"),
     ],
 )

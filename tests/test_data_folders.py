@@ -140,7 +140,7 @@ def test_streaming_on_request_gives_the_same_samples(nested):
     assert isinstance(lazy.train, FileSplit)
     assert torch.equal(lazy.train.in_memory().inputs, eager.train.inputs)
     assert torch.equal(lazy.train.targets, eager.train.targets)
-    assert torch.equal(lazy.normalise.mean, eager.normalise.mean)
+    assert torch.equal(lazy.normalize.mean, eager.normalize.mean)
 
 
 # What cannot be used

@@ -38,8 +38,8 @@ def test_digits_are_scikit_learns_with_one_test_set_for_everybody():
     pixels = {row.numpy().tobytes() for row in torch.cat([data.train.inputs, data.test.inputs])}
     assert pixels == {(image * 15).astype(np.uint8).tobytes() for image in found.images}
     train = data.train.inputs.numpy() / 255
-    assert float(data.normalise.mean) == pytest.approx(train.mean(), abs=1e-6)
-    assert float(data.normalise.std) == pytest.approx(train.std(), abs=1e-6)
+    assert float(data.normalize.mean) == pytest.approx(train.mean(), abs=1e-6)
+    assert float(data.normalize.std) == pytest.approx(train.std(), abs=1e-6)
     assert set(data.classes) == set(catalogue.order("digits"))
 
 
@@ -63,8 +63,8 @@ def test_mnist(tmp_path_factory):
     assert data.train.targets[:5].tolist() == [5, 0, 4, 1, 9]
     assert data.test.targets[:5].tolist() == [7, 2, 1, 0, 4]
     assert torch.bincount(data.test.targets).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
-    assert float(data.normalise.mean) == pytest.approx(0.1307, abs=5e-5)
-    assert float(data.normalise.std) == pytest.approx(0.3081, abs=5e-5)
+    assert float(data.normalize.mean) == pytest.approx(0.1307, abs=5e-5)
+    assert float(data.normalize.std) == pytest.approx(0.3081, abs=5e-5)
 
 
 def test_fashion_mnist_from_debians_package():
@@ -73,8 +73,8 @@ def test_fashion_mnist_from_debians_package():
     assert torch.bincount(data.train.targets).tolist() == [6000] * 10
     assert torch.bincount(data.test.targets).tolist() == [1000] * 10
     assert data.classes[int(data.train.targets[0])] == "Ankle boot"
-    assert float(data.normalise.mean) == pytest.approx(0.2860, abs=5e-5)
-    assert float(data.normalise.std) == pytest.approx(0.3530, abs=5e-5)
+    assert float(data.normalize.mean) == pytest.approx(0.2860, abs=5e-5)
+    assert float(data.normalize.std) == pytest.approx(0.3530, abs=5e-5)
     assert data.taxonomy is not None
     assert data.taxonomy.classes == data.classes
 
@@ -85,8 +85,8 @@ def test_cifar100_agrees_with_the_tree_that_ships_with_the_package():
     data = load("cifar100", data_dir=folder, download=False)
     assert torch.bincount(data.train.targets).tolist() == [500] * 100
     assert torch.bincount(data.test.coarse).tolist() == [500] * 20
-    np.testing.assert_allclose(data.normalise.mean, [0.5071, 0.4865, 0.4409], atol=1e-4)
-    np.testing.assert_allclose(data.normalise.std, [0.2673, 0.2564, 0.2762], atol=1e-4)
+    np.testing.assert_allclose(data.normalize.mean, [0.5071, 0.4865, 0.4409], atol=1e-4)
+    np.testing.assert_allclose(data.normalize.std, [0.2673, 0.2564, 0.2762], atol=1e-4)
     assert data.coarse_classes == tuple(COARSE)
     wanted = torch.tensor([GROUP_OF[name] for name in data.classes])
     assert torch.equal(wanted[data.train.targets], data.train.coarse)

@@ -61,8 +61,8 @@ def test_a_table_of_numbers(tmp_path, suffix):
     wanted = sorted((tuple(np.round(x, 5).tolist()), name) for *x, name in rows())
     assert as_set(data) == wanted
     train = data.train.inputs.double().numpy()
-    np.testing.assert_allclose(data.normalise.mean, train.mean(0), rtol=1e-6)
-    np.testing.assert_allclose(data.normalise.std, train.std(0), rtol=1e-6)
+    np.testing.assert_allclose(data.normalize.mean, train.mean(0), rtol=1e-6)
+    np.testing.assert_allclose(data.normalize.std, train.std(0), rtol=1e-6)
 
 
 @pytest.mark.parametrize("suffix", WRITERS)
@@ -95,7 +95,7 @@ def test_classes_that_are_numbers_come_in_their_order(tmp_path):
 def test_a_column_that_never_varies_stays_finite(tmp_path):
     lines = [[0.1, i, "ab"[i % 2]] for i in range(10)]
     data = load(write_csv(tmp_path / "t.csv", ["same", "x", "label"], lines))
-    assert data.normalise(data.train.inputs)[:, 0].abs().max() < 1e-6
+    assert data.normalize(data.train.inputs)[:, 0].abs().max() < 1e-6
 
 
 @pytest.mark.parametrize("suffix", WRITERS)

@@ -481,7 +481,7 @@ def test_ten_thousand_classes_make_nothing_of_k_by_k():
         made = [rows(batch) for rows in (tree, groups, soft)]
     numpy_peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert memory.numel == 32 * classes
+    assert memory.numel <= 32 * (classes + 1)
     assert memory.peak_bytes < 10 * 32 * classes * 8
     assert numpy_peak < classes**2 / 4  # bytes
     for rows in made:

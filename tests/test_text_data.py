@@ -89,7 +89,7 @@ def test_a_folder_of_parts(tmp_path):
 
 def test_one_scale_for_all_features(table):
     data = load(table, text="body", label="topic")
-    scaled = data.normalise(data.train.inputs)
+    scaled = data.normalize(data.train.inputs)
     assert scaled.square().mean().item() == pytest.approx(1, rel=1e-4)
     cosine = torch.nn.functional.cosine_similarity
     torch.testing.assert_close(cosine(scaled[0], scaled[1], dim=0), cosine(*data.train.inputs[:2], dim=0))

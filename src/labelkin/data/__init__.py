@@ -2,10 +2,13 @@
 
 `load("digits")`, `load("cifar100", validation_fraction=0.1)`, `load("photos/")`, `load("table.csv", label="species")`,
 `load("reviews.csv", text="body", label="stars")`;
-then `Batches(data.train, batch_size=128, shuffle=True, normalise=data.normalise)`.
+then `Batches(data.train, batch_size=128, shuffle=True, normalize=data.normalize)`.
 """
 
-from labelkin.data.augment import AUGMENTATIONS, Augmentation, Chain, Flip, Normalise, PadCrop, Rotation, Shift, augment
+import warnings
+from typing import Any
+
+from labelkin.data.augment import AUGMENTATIONS, Augmentation, Chain, Flip, Normalize, PadCrop, Rotation, Shift, augment
 from labelkin.data.batches import Batches, Minibatch
 from labelkin.data.dataset import ArraySplit, Dataset, FileSplit, Split
 from labelkin.data.encoders.class_vectors import class_vectors
@@ -27,7 +30,7 @@ __all__ = [
     "FileSplit",
     "Flip",
     "Minibatch",
-    "Normalise",
+    "Normalize",
     "PadCrop",
     "Rotation",
     "Shift",
@@ -46,3 +49,10 @@ __all__ = [
     "stratified",
     "subset",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Normalise":
+        warnings.warn("labelkin.data.Normalise is deprecated; use Normalize.", DeprecationWarning, stacklevel=2)
+        return Normalize
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -129,7 +129,7 @@ def augment(images: Tensor, step: Augmentation, *, generator: torch.Generator | 
     return step(images, uniform.to(images.device))
 
 
-class Normalise:
+class Normalize:
     """`(x - mean) / std` along the first dimension of a sample; `uint8` counts as x / 255."""
 
     def __init__(self, mean: Sequence[float] | Tensor, std: Sequence[float] | Tensor) -> None:
@@ -138,8 +138,8 @@ class Normalise:
         if self.mean.shape != self.std.shape or not bool((self.std > 0).all()):
             raise InputError(f"std: expected one positive number for each of the {len(self.mean)} means, got {std!r}.")
 
-    def to(self, device: torch.device | str) -> "Normalise":
-        return Normalise(self.mean.to(device), self.std.to(device))
+    def to(self, device: torch.device | str) -> "Normalize":
+        return Normalize(self.mean.to(device), self.std.to(device))
 
     def __call__(self, inputs: Tensor) -> Tensor:
         shape = (-1, *[1] * (inputs.ndim - 2))

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_count
-from labelkin.data.augment import Augmentation, Chain, Normalise
+from labelkin._checks import InputError, check_count, renamed
+from labelkin.data.augment import Augmentation, Chain, Normalize
 from labelkin.data.dataset import ArraySplit, FileSplit, Split
 from labelkin.data.images import UnreadableImage, warn_skipped
 from labelkin.data.order import Shard, balanced_order, check_balanced, shard, shuffled, uniforms
@@ -34,7 +34,7 @@ class Batches:
     `batch_size` is that of the whole world: rank `r` of `world` gets its share of each batch, and together the ranks
     hold what one process would, augmented alike. Shares are equally long; the last may be padded with weight 0.
     `balanced=m` puts m samples of each of `batch_size / m` classes into every batch. Samples in memory move to `device`
-    once and are augmented and normalised there; image files stream through a DataLoader with `workers` processes.
+    once and are augmented and normalized there; image files stream through a DataLoader with `workers` processes.
     """
 
     def __init__(
@@ -46,13 +46,15 @@ class Batches:
         seed: int = 0,
         device: torch.device | str = "cpu",
         augment: Augmentation | Sequence[Augmentation] = (),
-        normalise: Normalise | None = None,
+        normalize: Normalize | None = None,
         balanced: int | None = None,
         drop_last: bool = False,
         rank: int = 0,
         world: int = 1,
         workers: int = 0,
+        normalise: Normalize | None = None,
     ) -> None:
+        normalize = renamed("normalize", normalize, "normalise", normalise)
         check_count("batch_size", batch_size)
         check_count("seed", seed, least=0)
         check_count("world", world)
@@ -69,7 +71,7 @@ class Batches:
         self.split, self.batch_size, self.shuffle, self.seed = split, batch_size, shuffle, seed
         self.balanced, self.rank, self.world, self.workers = balanced, rank, world, workers
         self.device = torch.device(device)
-        self.normalise = None if normalise is None else normalise.to(self.device)
+        self.normalize = None if normalize is None else normalize.to(self.device)
         whole = drop_last or balanced is not None
         self.steps = len(split) // batch_size if whole else -(-len(split) // batch_size)
         if self.steps == 0:
@@ -98,7 +100,7 @@ class Batches:
             inputs = batch.inputs
             if self.augment.numbers:
                 inputs = self.augment(inputs, draws[span][self._shard(span).rows])
-            yield batch._replace(inputs=inputs if self.normalise is None else self.normalise(inputs))
+            yield batch._replace(inputs=inputs if self.normalize is None else self.normalize(inputs))
 
     def _order(self, epoch: int) -> Tensor:
         if self.balanced is not None:

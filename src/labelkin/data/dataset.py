@@ -1,5 +1,6 @@
 """What a reader returns: splits of samples with their class names, and the tree above the classes where there is one."""
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, check_names, listed
-from labelkin.data.augment import Normalise
+from labelkin.data.augment import Normalize
 from labelkin.data.images import ImageForm, OnError, read_image, read_images
 from labelkin.structure.taxonomy import Taxonomy
 
@@ -52,7 +53,7 @@ class ArraySplit:
         return replace(self, targets=targets)
 
     def statistics(self) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of each channel (or feature), as `Normalise` wants them."""
+        """Mean and standard deviation of each channel (or feature), as `Normalize` wants them."""
         return _pixel_statistics(self.inputs) if self.inputs.dtype == torch.uint8 else _float_statistics(self.inputs)
 
 
@@ -141,9 +142,15 @@ class Dataset:
         return self.train.shape
 
     @cached_property
-    def normalise(self) -> Normalise:
-        """Mean and deviation of the training split, channel by channel; `Normalise(mean, std)` takes others."""
-        return Normalise(*self.train.statistics())
+    def normalize(self) -> Normalize:
+        """Mean and deviation of the training split, channel by channel; `Normalize(mean, std)` takes others."""
+        return Normalize(*self.train.statistics())
+
+    @property
+    def normalise(self) -> Normalize:
+        """Deprecated name of `normalize`."""
+        warnings.warn("Dataset.normalise is deprecated; use Dataset.normalize.", DeprecationWarning, stacklevel=2)
+        return self.normalize
 
     def _check_split(self, part: str, split: Split) -> None:
         if split.shape != self.shape:

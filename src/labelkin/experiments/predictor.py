@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from labelkin._checks import InputError, listed
-from labelkin.data import Normalise
+from labelkin.data import Normalize
 from labelkin.data.unlabelled import Samples
 from labelkin.experiments.assemble import restored_context
 from labelkin.experiments.spec import RunSpec
@@ -63,7 +63,7 @@ class Predictor(nn.Module):
 
     def outputs(self, inputs: Tensor) -> Any:
         """(n, ...) raw inputs to the objective's outputs."""
-        return self.model(Normalise(self.mean, self.std)(inputs))
+        return self.model(Normalize(self.mean, self.std)(inputs))
 
     @torch.no_grad()
     def predict(self, inputs: Any) -> Prediction:

@@ -194,8 +194,8 @@ def _begin(
         "options": dict(options),
         "shape": list(dataset.shape),
         "samples": samples_of(dataset, spec.data, **spec.data_options)._asdict(),
-        "mean": dataset.normalise.mean,
-        "std": dataset.normalise.std,
+        "mean": dataset.normalize.mean,
+        "std": dataset.normalize.std,
     }
     RunFolder.create(folder.path, config, setup)
 

@@ -266,7 +266,10 @@ class WeightedAccuracy(_Sums):
     misses: Tensor
     distances: Tensor
 
-    def __init__(self, *, distances: Table, normalize: bool = False, **settings: Any) -> None:
+    def __init__(
+        self, *, distances: Table, normalize: bool = False, normalise: bool | None = None, **settings: Any
+    ) -> None:
+        normalize = renamed("normalize", normalize, "normalise", normalise)
         super().__init__(**settings)
         size = len(table("distances", distances))
         self.register_buffer("distances", scaled(distances, size, normalize=normalize), persistent=False)

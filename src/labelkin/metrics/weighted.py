@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_count, listed
+from labelkin._checks import InputError, check_count, listed, renamed
 from labelkin.metrics.inputs import Table, check_pair, distance_table, table
 from labelkin.metrics.result import Metric, warn_undefined
 
@@ -30,13 +30,16 @@ def confusion_matrix(predicted: Tensor, target: Tensor, classes: int) -> Tensor:
     return cells.bincount(minlength=classes * classes).view(classes, classes)
 
 
-def weighted_counts(confusion: Table, distances: Table, *, normalize: bool = False) -> WeightedCounts:
+def weighted_counts(
+    confusion: Table, distances: Table, *, normalize: bool = False, normalise: bool | None = None
+) -> WeightedCounts:
     """Hits, and the weighted false negatives and positives of each class (002's wFN and wFP).
 
     `confusion` has the true classes as rows; the matrices printed in 002 hold with the predicted ones as rows.
     `normalize` divides the distances by their mean over pairs of different classes, so that errors spread evenly over
     the classes count as much as in the plain metrics.
     """
+    normalize = renamed("normalize", normalize, "normalise", normalise)
     counts = table("confusion", confusion)
     if (counts < 0).any():
         raise InputError(f"confusion: expected counts of 0 or more, got {float(counts.min()):.3g}.")
@@ -44,40 +47,52 @@ def weighted_counts(confusion: Table, distances: Table, *, normalize: bool = Fal
     return WeightedCounts(counts.diagonal(), errors.sum(1), errors.sum(0))
 
 
-def weighted_precision(confusion: Table, distances: Table, *, normalize: bool = False) -> Metric:
+def weighted_precision(
+    confusion: Table, distances: Table, *, normalize: bool = False, normalise: bool | None = None
+) -> Metric:
     """Hits / (hits + weighted false positives) of each class, and their macro average: 0 to 1, higher is better.
 
     Undefined for a class that is never predicted: NaN, with a warning; the average is over the other classes.
     """
+    normalize = renamed("normalize", normalize, "normalise", normalise)
     hits, _, positives = weighted_counts(confusion, distances, normalize=normalize)
     return _macro("weighted_precision", hits, hits + positives, "never predicted")
 
 
-def weighted_recall(confusion: Table, distances: Table, *, normalize: bool = False) -> Metric:
+def weighted_recall(
+    confusion: Table, distances: Table, *, normalize: bool = False, normalise: bool | None = None
+) -> Metric:
     """Hits / (hits + weighted false negatives) of each class, and their macro average: 0 to 1, higher is better.
 
     Undefined for a class without samples: NaN, with a warning; the average is over the other classes.
     """
+    normalize = renamed("normalize", normalize, "normalise", normalise)
     hits, negatives, _ = weighted_counts(confusion, distances, normalize=normalize)
     return _macro("weighted_recall", hits, hits + negatives, "without samples")
 
 
-def weighted_f1(confusion: Table, distances: Table, *, normalize: bool = False) -> Metric:
+def weighted_f1(
+    confusion: Table, distances: Table, *, normalize: bool = False, normalise: bool | None = None
+) -> Metric:
     """The harmonic mean of weighted precision and recall, and its macro average: 0 to 1, higher is better.
 
     Two hits over two hits plus the weighted errors: 0 for a class that has samples or predictions and no hit. Undefined
     for a class with neither: NaN, with a warning; the average is over the other classes.
     """
+    normalize = renamed("normalize", normalize, "normalise", normalise)
     hits, negatives, positives = weighted_counts(confusion, distances, normalize=normalize)
     return _macro("weighted_f1", 2 * hits, 2 * hits + negatives + positives, "without samples or predictions")
 
 
-def weighted_accuracy(confusion: Table, distances: Table, *, normalize: bool = False) -> Metric:
+def weighted_accuracy(
+    confusion: Table, distances: Table, *, normalize: bool = False, normalise: bool | None = None
+) -> Metric:
     """All hits / (all hits + all weighted false negatives), and the same of each class: 0 to 1, higher is better.
 
     Per class it is the weighted recall; overall all samples are pooled. Undefined for a class without samples, and
     overall without any: NaN, with a warning.
     """
+    normalize = renamed("normalize", normalize, "normalise", normalise)
     hits, negatives, _ = weighted_counts(confusion, distances, normalize=normalize)
     per_class = _macro("weighted_accuracy", hits, hits + negatives, "without samples").values
     return Metric(float(hits.sum() / (hits + negatives).sum()), per_class)

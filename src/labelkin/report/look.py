@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError
-from labelkin.data import ArraySplit, Dataset, Normalise
+from labelkin.data import ArraySplit, Dataset, Normalize
 from labelkin.experiments.assemble import restored_context
 from labelkin.experiments.identity import check_unchanged
 from labelkin.experiments.predictor import Predictor, load
@@ -129,9 +129,9 @@ class Look:
     def _features(self) -> Features:
         model = self.model
         inputs, targets = self.data.some
-        normalised = Normalise(model.mean, model.std)(inputs)
+        normalized = Normalize(model.mean, model.std)(inputs)
         dtype = next(model.model.parameters()).dtype
-        return features_of(model.model, normalised.to(dtype), targets, len(model.classes), how=self.how)
+        return features_of(model.model, normalized.to(dtype), targets, len(model.classes), how=self.how)
 
     def _images(self, mistakes: Mistakes) -> list[tuple[str, ...]]:
         split, (_, target) = self.data.dataset.test, self.outputs

@@ -91,7 +91,7 @@ class Classify(Task):
             seed=settings.seed,
             device=place.device,
             augment=[augmentation(name) for name in settings.augment],
-            normalise=self.dataset.normalise,
+            normalize=self.dataset.normalize,
             balanced=settings.balanced,
             rank=place.rank,
             world=place.world,
@@ -123,7 +123,7 @@ class Classify(Task):
                 split,
                 batch_size=min(EVALUATION_BATCH * place.world, len(split)),
                 device=place.device,
-                normalise=self.dataset.normalise,
+                normalize=self.dataset.normalize,
                 rank=place.rank,
                 world=place.world,
             )

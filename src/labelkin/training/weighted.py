@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError
-from labelkin.data import ArraySplit, Batches, Dataset, Minibatch, Normalise
+from labelkin.data import ArraySplit, Batches, Dataset, Minibatch, Normalize
 from labelkin.structure import Taxonomy
 from labelkin.training.settings import Settings
 from labelkin.training.task import Classify, Place
@@ -22,9 +22,9 @@ class StandardizedColumns(Dataset):
     """A dataset whose inputs are standardized already."""
 
     @cached_property
-    def normalise(self) -> Normalise:
+    def normalize(self) -> Normalize:
         """A transform that changes nothing."""
-        return Normalise(torch.zeros(self.shape), torch.ones(self.shape))
+        return Normalize(torch.zeros(self.shape), torch.ones(self.shape))
 
 
 class WeightedClassify(Classify):

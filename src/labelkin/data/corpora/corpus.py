@@ -34,7 +34,7 @@ class Language(NamedTuple):
     def join(self, tokens: Sequence[str]) -> str:
         return TOKENIZERS[self.tokens].join(tokens)
 
-    def normalise(self, text: str) -> str:
+    def normalize(self, text: str) -> str:
         return text.lower() if self.lower else text
 
 
@@ -114,7 +114,7 @@ def _pairs(source: Language, target: Language, sources: Sequence[str], targets: 
     return Pairs(
         Sentences.of([source.encode(text) for text in sources]),
         Sentences.of([target.encode(text) for text in targets]),
-        [target.normalise(text) for text in targets],
+        [target.normalize(text) for text in targets],
     )
 
 

@@ -99,7 +99,7 @@ def approach(claim: Mapping[str, Any], runs: Columns) -> Found:
         batches = Batches(
             found.test,
             batch_size=min(BATCH, len(found.test)),
-            normalise=found.normalise,
+            normalize=found.normalize,
             device=predictor.mean.device,
         ).epoch(0)
         activity = analysis.class_activity(
