@@ -146,7 +146,7 @@ def changed(array: np.ndarray, place: Any, value: Any) -> np.ndarray:
         (lambda: {"target": real()[0]}, "logits", "expected one class a sample"),
         (lambda: {"target": [], "logits": np.zeros((0, 3))}, "logits", "has no samples"),
         (lambda: {"classes": ["a", "b"]}, "logits", "expected 10 names, one for each score, got 2"),
-        (lambda: {"classes": ["a"] * 10}, "logits", "'a' is there twice"),
+        (lambda: {"classes": ["a"] * 10}, "logits", "duplicate name 'a'"),
     ],
 )
 def test_arrays_that_are_wrong(folder: Path, arrays: Any, options: str, sentence: str):

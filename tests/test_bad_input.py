@@ -67,7 +67,7 @@ def refused(call: Callable[[], Any], sentence: str) -> None:
 OPTIONS = [
     (lambda: OneHot(classes=1), "classes: expected a whole number of at least 2, got 1"),
     (lambda: OneHot(classes=["one"]), "classes: expected at least 2 names, got 1"),
-    (lambda: OneHot(classes=["a", "b", "a"]), "classes: 'a' is there twice"),
+    (lambda: OneHot(classes=["a", "b", "a"]), "classes: duplicate name 'a'"),
     (lambda: OneHot(classes=[1, 2]), "classes: expected non-empty strings, got 1"),
     (lambda: OneHot(classes=2.5), "classes: expected"),
     (lambda: OneHot(classes=None), "classes: expected"),

@@ -136,7 +136,7 @@ def csv_text(path, text):
         ("a,label\n1,x\n2,\n", {}, "line 3: no label in column 'label'"),
         ("a,label,split\n1,x,train\n2,y,later\n", {}, "line 3: expected 'train', 'val' or 'test' as split, got 'later'"),
         ("a,label,split\n1,x,test\n", {}, "the column 'split' never says 'train'"),
-        ("a,a,label\n1,2,x\n", {}, "'a' is there twice"),
+        ("a,a,label\n1,2,x\n", {}, "duplicate name 'a'"),
         ("label\nx\n", {}, "no column is left for the inputs"),
         ("a,label\n", {}, "the table has columns but no rows"),
         ("", {}, "the table is empty"),

@@ -19,7 +19,7 @@ def test_names_may_be_an_array():
     assert OneHot(classes=NAMES).classes == ("car", "cat", "dog")
     assert labelkin.AdaptiveLabels(classes=NAMES).num_classes == 3
     assert labelkin.ConditionalSoftmax(taxonomy=TREE, classes=NAMES).classes == ("car", "cat", "dog")
-    with pytest.raises(InputError, match="'cat' is there twice"):
+    with pytest.raises(InputError, match="duplicate name 'cat'"):
         OneHot(classes=np.array(["cat", "cat"]))
 
 

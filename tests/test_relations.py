@@ -601,7 +601,7 @@ TREE = Taxonomy([-1, 0, 0], ["r", "a", "b"])
         (lambda: relations.smooth(DenseRows(np.eye(2)), 0.1), "expected a relation"),
         (lambda: relations.ordinal(1), "classes: expected a whole number of at least 2, got 1"),
         (lambda: relations.ordinal(["a"]), "classes: expected at least 2 names"),
-        (lambda: relations.ordinal(["a", "a"]), "'a' is there twice"),
+        (lambda: relations.ordinal(["a", "a"]), "duplicate name 'a'"),
         (lambda: relations.ordinal(3, power=-1), "power: expected a number in"),
         (lambda: relations.ordinal(3, values=[1, 2]), r"expected 3 numbers, one a class, got shape \(2,\)"),
         (lambda: relations.ordinal(3, values=[5, 2, 5]), "classes 0 and 2 both have 5"),

@@ -221,7 +221,7 @@ def test_is_immutable_and_a_value(tree: Taxonomy) -> None:
         ([-1, -1, 0, 1], "rabc", "two roots: 'r', 'a'"),
         ([-1, 0, 7], "rab", "'b' names parent 7, which is not among the 3 nodes"),
         ([-1, 0, -2], "rab", "'b' names parent -2"),
-        ([-1, 0, 0], ["r", "a", "a"], "'a' is there twice"),
+        ([-1, 0, 0], ["r", "a", "a"], "duplicate name 'a'"),
         ([-1, 0], "ra", "at least two classes, got 1"),
         ([-1], "r", "at least two classes, got 1"),
         ([], "", "expected a list of whole numbers"),
@@ -276,7 +276,7 @@ def test_bad_class_lists(tree: Taxonomy) -> None:
         tree.reorder(["catt", "dog", "car", "tank", "rock"])
     with pytest.raises(InputError, match="'tank' of the taxonomy missing"):
         tree.reorder(["cat", "dog", "car", "rock"])
-    with pytest.raises(InputError, match="'cat' is there twice"):
+    with pytest.raises(InputError, match="duplicate name 'cat'"):
         tree.reorder(["cat", "cat", "dog", "car", "tank", "rock"])
     with pytest.raises(InputError, match="'pet' is an inner node"):
         tree.restrict(["pet", "car"])

@@ -159,7 +159,7 @@ def test_choosing_a_parent_is_never_silent(small: WordNet) -> None:
     [
         (["cat", "dgo"], None, r"no noun 'dgo'\."),
         (["cat", "dog"], {"dgo": "dog"}, r"senses: 'dgo' is none of the names\. Did you mean 'dog'"),
-        (["cat", "cat"], None, "'cat' is there twice"),
+        (["cat", "cat"], None, "duplicate name 'cat'"),
         (["cat"], None, "at least 2 names"),
         ([], None, "at least 2 names"),
     ],

@@ -1,4 +1,4 @@
-"""The errors a user meets: one sentence that says what, what was expected, what came, and what to do."""
+"""Input checks with one kind of error message: the argument, what was expected, what was given, what to do."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class InputError(ValueError):
-    """What the user gave cannot be used; the message says why and what to do instead."""
+    """Raised for input that cannot be used; the message says why and what to do instead."""
 
 
 def near(name: str, known: Iterable[str]) -> str:
@@ -78,7 +78,7 @@ def check_count(argument: str, value: Any, *, least: int = 1) -> None:
 
 
 def check_names(argument: str, names: Sequence[str], *, least: int = 1) -> None:
-    """Names are strings, not empty, each once; `plain_names` reads arrays of them."""
+    """Refuse names that are not distinct, non-empty strings; `plain_names` reads arrays of them."""
     if isinstance(names, str) or not isinstance(names, Sequence):
         raise InputError(f"{argument}: expected a list of names, got {names!r}.")
     for name in names:
@@ -89,4 +89,4 @@ def check_names(argument: str, names: Sequence[str], *, least: int = 1) -> None:
     if len(set(names)) < len(names):
         seen: set[str] = set()
         twice = next(n for n in names if n in seen or seen.add(n))  # type: ignore[func-returns-value]
-        raise InputError(f"{argument}: {twice!r} is there twice; every name must be its own.")
+        raise InputError(f"{argument}: duplicate name {twice!r}; each name may appear only once.")

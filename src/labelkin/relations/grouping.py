@@ -30,6 +30,13 @@ def groups(
 
     Returns (K, K) float64, entries in [0, 1], zero diagonal, symmetric; with `structured=True` the same as `GroupRows`,
     which holds one number a class. A class alone in its group is isolated: its row is zero.
+
+    Example:
+        >>> from labelkin import relations
+        >>> relations.groups({"animal": ["cat", "dog"], "machine": ["car"]})
+        tensor([[0., 1., 0.],
+                [1., 0., 0.],
+                [0., 0., 0.]], dtype=torch.float64)
     """
     membership = _by_group(groups, classes) if isinstance(groups, Mapping) else _by_class(groups, classes)
     rows = GroupRows(membership)

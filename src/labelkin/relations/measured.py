@@ -18,6 +18,13 @@ def confusion(matrix: Any, *, smoothing: float = 1.0) -> Tensor:
 
     Returns (K, K) float64, entries in [0, 1], zero diagonal. With smoothing no class is isolated; at 0 a class that was
     never mistaken for another has a zero row.
+
+    Example:
+        >>> from labelkin import relations
+        >>> relations.confusion([[5, 2, 0], [1, 6, 0], [0, 0, 7]], smoothing=0)
+        tensor([[0., 1., 0.],
+                [1., 0., 0.],
+                [0., 0., 0.]], dtype=torch.float64)
     """
     check_number("smoothing", smoothing, low=0)
     counts = read_square("matrix", matrix).double()
@@ -32,6 +39,13 @@ def activations(distances: Any) -> Tensor:
 
     Returns (K, K) float64, entries in [0, 1], zero diagonal. A class at distance 1 from every other is isolated: its
     row is zero.
+
+    Example:
+        >>> from labelkin import relations
+        >>> relations.activations([[0, 0.5, 1], [0.5, 0, 1], [1, 1, 0]])
+        tensor([[0., 1., 0.],
+                [1., 0., 0.],
+                [0., 0., 0.]], dtype=torch.float64)
     """
     given = read_square("distances", distances).double()
     outside = (given < -ROUNDING) | (given > 1 + ROUNDING)
@@ -45,6 +59,11 @@ def infogain_weights(counts: Any) -> Tensor:
     """Class weights from the number of samples a class: `min N / N_i` (004, the diagonal of H in Eq. 1).
 
     Returns (K,) float64 in (0, 1]: 1 for the rarest class. For the `class_weight` option of the objectives.
+
+    Example:
+        >>> from labelkin import relations
+        >>> relations.infogain_weights([100, 50, 25])
+        tensor([0.2500, 0.5000, 1.0000], dtype=torch.float64)
     """
     given = read_numbers("counts", counts).double()
     if given.ndim != 1 or not len(given):

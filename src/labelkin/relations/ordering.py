@@ -18,6 +18,13 @@ def ordinal(classes: int | Sequence[str], *, power: float = 1.0, values: Any = N
 
     Returns (K, K) float64, entries in [0, 1], zero diagonal. No class is isolated. Not symmetric: a class in the middle
     shares its weight among more neighbours.
+
+    Example:
+        >>> from labelkin import relations
+        >>> relations.ordinal(3)
+        tensor([[0.0000, 0.6667, 0.3333],
+                [0.5000, 0.0000, 0.5000],
+                [0.3333, 0.6667, 0.0000]], dtype=torch.float64)
     """
     count = count_classes(classes)
     check_number("power", power, low=0)

@@ -24,6 +24,13 @@ def smooth(relation: Any, sigma: Any) -> Tensor | SmoothedRows:
     where the target of a class no longer puts that class first, alone: training then teaches the wrong answer.
 
     Returns (K, K) float64, rows that sum to 1; from `Rows`, the `SmoothedRows` that make the same rows on demand.
+
+    Example:
+        >>> from labelkin import relations
+        >>> relations.smooth(relations.ordinal(3), 0.3)
+        tensor([[0.7000, 0.2000, 0.1000],
+                [0.1500, 0.7000, 0.1500],
+                [0.1000, 0.2000, 0.7000]], dtype=torch.float64)
     """
     if isinstance(relation, Rows):
         rows = SmoothedRows(as_rows(relation, relation.classes), sigma)

@@ -29,6 +29,12 @@ def tree(
 
     Returns (K, K) float64, entries in [0, 1], zero diagonal; with `structured=True` the same as `TreeRows`, which holds
     the tree alone. No class is isolated: the farthest too gets its share.
+
+    Example:
+        >>> from labelkin import Taxonomy, relations
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car"]})
+        >>> relations.tree(tree, beta=2.0)[0]
+        tensor([0.0000, 0.7311, 0.2689], dtype=torch.float64)
     """
     rows = TreeRows(taxonomy, beta=beta, distance=distance)
     return rows if structured else rows.dense()
@@ -52,6 +58,12 @@ def tree_targets(
 
     Returns (K, K) float64, entries in [0, 1], rows that sum to 1, the largest on the diagonal; with `structured=True`
     the same as `TreeRows`. No row is zero.
+
+    Example:
+        >>> from labelkin import Taxonomy, relations
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car"]})
+        >>> relations.tree_targets(tree, beta=4.0)[0]
+        tensor([0.8668, 0.1173, 0.0159], dtype=torch.float64)
     """
     check_number("beta", beta, low=0, open_low=True)
     rows = TreeRows(taxonomy, beta=beta, distance=distance, keep_diagonal=True)

@@ -33,6 +33,13 @@ def embedding(vectors: Any, *, rule: Rule = "clip", temperature: float = 0.1) ->
       nearest class alone.
 
     Returns (K, K) float64, entries in [0, 1], zero diagonal. A zero vector has no direction and is refused.
+
+    Example:
+        >>> from labelkin import relations
+        >>> relations.embedding([[1.0, 0.0], [1.0, 1.0], [-1.0, 0.0]])
+        tensor([[0., 1., 0.],
+                [1., 0., 0.],
+                [0., 0., 0.]], dtype=torch.float64)
     """
     check_choice("rule", rule, RULES)
     check_number("temperature", temperature, low=0, open_low=True)
@@ -59,6 +66,11 @@ def similarity_to_vectors(similarity: Any) -> Tensor:
     number of eigenvalues above rounding, largest first; each column's entry of largest size is positive.
 
     Returns float64. A matrix whose entries are all equal tells no classes apart and is refused.
+
+    Example:
+        >>> from labelkin import relations
+        >>> relations.similarity_to_vectors([[1.0, 0.0], [0.0, 1.0]]).shape
+        torch.Size([2, 2])
     """
     given = read_square("similarity", similarity).double()
     symmetric = (given + given.T) / 2

@@ -88,7 +88,7 @@ def _without_twins(pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
         if not isinstance(key, str):
             raise InputError(f"expected names as strings, got {key!r}; put it in quotes.")
         if key in found:
-            raise InputError(f"{key!r} is there twice in one group; every name must be its own.")
+            raise InputError(f"duplicate name {key!r} in one group; each name may appear only once.")
         found[key] = value
     return found
 

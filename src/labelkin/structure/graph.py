@@ -41,7 +41,7 @@ def _parents_by_child(edges: Iterable[Sequence[str]]) -> Above:
         parent, child = _pair(edge)
         parents = above.setdefault(child, [])
         if parent in parents:
-            raise InputError(f"edges: ({parent!r}, {child!r}) is there twice; give each edge once.")
+            raise InputError(f"edges: duplicate edge ({parent!r}, {child!r}); give each edge once.")
         parents.append(parent)
     if not above:
         raise InputError("edges: expected (parent, child) pairs, got none.")

@@ -19,7 +19,7 @@ def from_paths(paths: Iterable[str | Sequence[str]], *, sep: str) -> Parts:
     inner: set[tuple[str, ...]] = set()
     for path in split:
         if path in nodes and path not in inner:
-            raise InputError(f"paths: {sep.join(path)!r} is there twice; give the path of each class once.")
+            raise InputError(f"paths: duplicate path {sep.join(path)!r}; give the path of each class once.")
         above = [path[:length] for length in range(1, len(path))]
         inner.update(above)
         nodes.update(dict.fromkeys([*above, path]))

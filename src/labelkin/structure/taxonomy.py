@@ -76,6 +76,12 @@ class Taxonomy:
 
         A key is an inner node and a string a class; a list may hold classes, dicts and lists. A list inside a list is a
         group without a name and is called node1, node2, ...
+
+        Example:
+            >>> from labelkin import Taxonomy
+            >>> tree = Taxonomy.from_nested({"animal": {"pet": ["cat", "dog"]}, "machine": ["car"]})
+            >>> tree.classes
+            ('cat', 'dog', 'car')
         """
         return cls(*build.from_nested(tree, root=root))
 
@@ -92,6 +98,11 @@ class Taxonomy:
         A child with several parents needs a rule: `"shortest"` keeps the parent with the shortest way up to the root,
         `"deepest"` the one with the longest; the first one given where they are equal. An inner node that loses every
         child in this way goes.
+
+        Example:
+            >>> from labelkin import Taxonomy
+            >>> Taxonomy.from_edges([("pet", "cat"), ("pet", "dog")]).names
+            ('pet', 'cat', 'dog')
         """
         return cls(*graph.from_edges(edges, rule=rule).parts)._in_order(classes)
 
@@ -101,6 +112,11 @@ class Taxonomy:
 
         A root is added above the first segments, also where all paths share the first one. A segment that stands for
         several nodes gives each of them its whole path as name.
+
+        Example:
+            >>> from labelkin import Taxonomy
+            >>> Taxonomy.from_paths(["animal/cat", "animal/dog"]).names
+            ('root', 'animal', 'cat', 'dog')
         """
         return cls(*from_paths(paths, sep=sep))
 
@@ -302,6 +318,16 @@ class Taxonomy:
           released code of "Making Better Mistakes" (2020) and its successors uses.
 
         Zero exactly where both are the same class. Positions broadcast.
+
+        Example:
+            >>> from labelkin import Taxonomy
+            >>> tree = Taxonomy.from_nested({"animal": {"pet": ["cat", "dog"]}, "machine": ["car"]})
+            >>> tree.distance("height")
+            array([[0., 1., 3.],
+                   [1., 0., 3.],
+                   [3., 3., 0.]])
+            >>> tree.distance("edges", 0, 2)
+            array(5.)
         """
         distance = renamed("distance", distance, "kind", kind)
         check_choice("distance", distance, DISTANCES)
