@@ -1,18 +1,45 @@
-"""Files are written whole or not at all: beside the target first, then renamed over it."""
+"""Atomic file writes, and the names of the files that labelkin writes into a run folder."""
 
 import csv
 import errno
 import io
+import json
 import os
-import tempfile
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from secrets import token_hex
+from typing import Any, TypeGuard
+
+TEMPORARY = re.compile(r"\.labelkin-[0-9a-f]{16}\.tmp")  # a file that is being written
+STATE = re.compile(r"state-\d{5,}-\d{7,}\.safetensors")  # a training state
+RUN_FILES = frozenset(
+    {
+        "config.json",
+        "setup.safetensors",
+        "state.json",
+        "metrics.csv",
+        "timing.json",
+        "model.safetensors",
+        "final.json",
+        "outputs.safetensors",
+        "measures.json",
+        "error.txt",
+        "lock",
+    }
+)
+EVENTS = "tensorboard"  # the subfolder of a run with TensorBoard's event files
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file completely or not at all.
+
+    The content goes to a temporary file in the same folder, which is then renamed to `path`. A process that is killed
+    may leave a temporary file behind; its name matches `TEMPORARY`.
+    """
     target = Path(path)
-    handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    beside = target.parent / f".labelkin-{token_hex(8)}.tmp"
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -21,7 +48,7 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
         os.chmod(beside, 0o666 & ~_umask())
         os.replace(beside, target)
     except BaseException:
-        Path(beside).unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
         raise
 
 
@@ -38,6 +65,51 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
         writer.writeheader()
         writer.writerows(rows)
     return file.getvalue()
+
+
+def is_run_config(config: Any) -> TypeGuard[dict[str, Any]]:
+    """Return whether the content of a config.json was written by labelkin for a run."""
+    return isinstance(config, dict) and isinstance(config.get("version"), int) and "data" in config
+
+
+def contains_run(folder: Path) -> bool:
+    """Return whether a folder has a config.json that labelkin wrote, of this or another version."""
+    try:
+        return is_run_config(json.loads((folder / "config.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return False
+
+
+def is_events_folder(path: Path) -> bool:
+    """Return whether `path` is a folder that contains TensorBoard's event files and nothing else."""
+    if not path.is_dir() or path.is_symlink():
+        return False
+    return all(file.name.startswith("events.out.tfevents.") and file.is_file() for file in path.iterdir())
+
+
+def remove_run(path: str | os.PathLike[str]) -> list[str]:
+    """Delete the files that labelkin wrote into a run folder, and the folder if nothing else is in it.
+
+    config.json goes first, so that an interrupted removal leaves no folder that looks like a complete run.
+
+    Returns:
+        The files that labelkin did not write and that were kept, relative to the folder, sorted.
+    """
+    folder = Path(path)
+    (folder / "config.json").unlink(missing_ok=True)
+    for entry in folder.iterdir():
+        name = entry.name
+        if name == EVENTS and is_events_folder(entry):
+            for events in entry.iterdir():
+                events.unlink(missing_ok=True)
+            entry.rmdir()
+        elif (name in RUN_FILES or STATE.fullmatch(name) or TEMPORARY.fullmatch(name)) and not entry.is_dir():
+            entry.unlink(missing_ok=True)
+    if not any(folder.iterdir()):
+        folder.rmdir()
+        return []
+    kept = (file.relative_to(folder) for file in folder.rglob("*") if not file.is_dir())
+    return sorted(file.as_posix() for file in kept)
 
 
 def is_full(error: OSError) -> bool:

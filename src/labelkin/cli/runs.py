@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, listed
 from labelkin.cli.compare import say_comparisons
 from labelkin.cli.show import aside, form_of, say, say_json, say_table
 from labelkin.cli.values import words
@@ -91,7 +91,8 @@ def rm(
     if not yes:
         typer.confirm(f"Remove {len(found)} runs?", abort=True, err=True)
     for record in found.values():
-        place.remove(record)
+        if kept := place.remove(record):
+            aside(f"{record.path}: kept {len(kept)} files that labelkin did not write: {listed(kept)}")
 
 
 @app.command()

@@ -83,9 +83,14 @@ def fetch(place: Place, folder: Path) -> None:
         into = folder / item.into
         into.mkdir(parents=True, exist_ok=True)
         file = item.url.rpartition("/")[2]
+        given = (into / file).exists()
+        if given and pooch.file_hash(str(into / file), alg="md5") != item.md5:
+            raise ValueError(f"{into / file}: the file does not have its published checksum; it is not overwritten.")
         path = Path(pooch.retrieve(item.url, known_hash=f"md5:{item.md5}", fname=file, path=into))
         if item.unpacks_to is not None:
             _unpack(path, into / item.unpacks_to)
+            if not given:
+                path.unlink()  # an archive that the user put here stays
 
 
 def _fetched(place: Place, folder: Path) -> str | None:
@@ -104,12 +109,11 @@ def _fetched(place: Place, folder: Path) -> str | None:
 
 
 def _unpack(archive: Path, folder: Path) -> None:
-    """Beside the goal first, then renamed, so that a folder that is there is whole; then the archive goes."""
+    """Beside the goal first, then renamed, so that a folder that is there is whole."""
     with tempfile.TemporaryDirectory(dir=archive.parent, prefix=f".{folder.name}.") as beside:
         with tarfile.open(archive) as tar:
             tar.extractall(beside, filter="data")
         os.replace(Path(beside) / folder.name, folder)
-    archive.unlink()
 
 
 def _candidates(place: Place, data_dir: str | os.PathLike[str] | None) -> Iterator[Path]:

@@ -1,11 +1,11 @@
 """Every objective on digits: what a newcomer sees first."""
 
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from labelkin._files import contains_run, remove_run
 from labelkin.experiments.comparison import Comparison
 from labelkin.experiments.plan import Plan
 from labelkin.experiments.protocol import compare_plan, plan_for
@@ -38,7 +38,7 @@ def demo(
 
 
 def _forget(plan: Plan, folder: Path) -> None:
-    """Remove the demo's runs and nothing else."""
+    """Remove the files of the demo's runs; files that labelkin did not write are kept."""
     for run in plan.runs():
-        if (folder / run.name).exists():
-            shutil.rmtree(folder / run.name)
+        if contains_run(folder / run.name):
+            remove_run(folder / run.name)

@@ -84,6 +84,8 @@ def train(
                 "another folder."
             )
         check_same(path, spec)
+    elif path is not None and not other_process():
+        RunFolder(os.fspath(path)).check_free()
     if is_corpus(spec.data):
         from labelkin.experiments.translation import train_translation  # which imports this file
 
@@ -118,6 +120,7 @@ def is_begun(spec: RunSpec, path: str | os.PathLike[str]) -> bool:
     if other_process():  # the first one has looked, and has perhaps begun the run meanwhile
         return (folder.path / "state.json").exists()
     if not (folder.path / "config.json").exists():
+        folder.check_free()
         return False
     check_same(path, spec)
     if folder.final is not None:

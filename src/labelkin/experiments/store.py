@@ -3,13 +3,13 @@
 import csv
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from math import nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from labelkin._checks import InputError, listed
+from labelkin._files import is_run_config, remove_run
 from labelkin._version import RUN_LAYOUT
 from labelkin.experiments.lock import is_locked
 from labelkin.experiments.renames import current_options
@@ -96,18 +96,21 @@ class Store:
             raise InputError(f"{self.path}: {len(matches)} runs match {wanted!r}: {names}; say more of the id.")
         return matches[0]
 
-    def remove(self, record: Record) -> None:
-        """Delete a run's folder, unless it is being trained; whatever stops this leaves no run that looks whole."""
+    def remove(self, record: Record) -> list[str]:
+        """Delete the files of a run, and its folder if it contains nothing else; refuse a run that is being trained.
+
+        Returns:
+            The files in the folder that labelkin did not write, which are kept.
+        """
         if is_locked(record.path):
             raise InputError(f"{record.path}: is being trained; stop that first.")
-        (record.path / "config.json").unlink(missing_ok=True)
-        shutil.rmtree(record.path)
+        return remove_run(record.path)
 
 
 def read_record(path: Path) -> Record | None:
     """The run of a folder; None where the folder holds none."""
     config = _read(path / "config.json")
-    if config is None:
+    if not is_run_config(config):
         return None
     if config.get("version") != RUN_LAYOUT:
         raise InputError(

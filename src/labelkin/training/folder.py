@@ -23,7 +23,15 @@ from pathlib import Path
 from typing import Any
 
 from labelkin._checks import InputError
-from labelkin._files import csv_text, write_text
+from labelkin._files import (
+    EVENTS,
+    STATE,
+    TEMPORARY,
+    csv_text,
+    is_events_folder,
+    is_run_config,
+    write_text,
+)
 from labelkin._version import RUN_LAYOUT
 from labelkin.training import packing
 
@@ -34,18 +42,48 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: str | Path, config: Mapping[str, Any], setup: Mapping[str, Any]) -> "RunFolder":
+        """Start a run in a new or empty folder.
+
+        Args:
+            path: The folder; made if it does not exist. A folder with files that labelkin did not write is refused.
+            config: What config.json will contain besides the layout's version.
+            setup: What the objective was built from: nested dicts and lists of tensors and plain values.
+        """
         folder = cls(path)
+        folder.check_free()
         folder.path.mkdir(parents=True, exist_ok=True)
         folder._sweep()
         packing.save(folder.path / "setup.safetensors", setup)
         folder._write("config.json", {"version": RUN_LAYOUT, **config})
         return folder
 
+    def check_free(self) -> None:
+        """Raise `InputError` unless a new run may be started here.
+
+        The folder must be missing or empty, or contain only what labelkin left when it was stopped before it had written
+        config.json. Nothing is changed.
+        """
+        if not self.path.exists():
+            return
+        if not self.path.is_dir():
+            raise InputError(f"{self.path}: expected a folder, but this is a file; choose another name.")
+        if (self.path / "config.json").exists():
+            raise InputError(f"{self.path}: the folder already contains a run; choose another folder.")
+        if not all(map(_is_leftover, self.path.iterdir())):
+            raise InputError(
+                f"{self.path}: the folder is not empty and does not contain a run; choose a new or an empty folder."
+            )
+
     @property
     def config(self) -> dict[str, Any]:
         found = self._read("config.json")
         if found is None:
             raise InputError(f"{self.path}: not the folder of a run; it has no config.json.")
+        if not is_run_config(found):
+            raise InputError(
+                f"{self.path}: the folder does not contain a run; labelkin did not write its config.json. "
+                "Choose another folder."
+            )
         if found.get("version") != RUN_LAYOUT:
             raise InputError(
                 f"{self.path}: written in layout {found.get('version')}, this labelkin reads {RUN_LAYOUT}; "
@@ -90,14 +128,19 @@ class RunFolder:
         return progress, packing.load(self.path / progress["tensors"])
 
     def _drop_states(self, keep: str) -> None:
-        for old in self.path.glob("state-*.safetensors"):
+        for old in self._states():
             if old.name != keep:
                 old.unlink(missing_ok=True)
 
+    def _states(self) -> list[Path]:
+        """Return the files of training states, by labelkin's own naming scheme."""
+        return [file for file in self.path.glob("state-*.safetensors") if STATE.fullmatch(file.name)]
+
     def _sweep(self) -> None:
-        """Files half-written when a run was killed."""
-        for beside in self.path.glob(".*"):
-            beside.unlink(missing_ok=True)
+        """Delete the temporary files that labelkin leaves when it is killed while writing; no other file is touched."""
+        for file in self.path.glob(".labelkin-*.tmp"):
+            if TEMPORARY.fullmatch(file.name):
+                file.unlink(missing_ok=True)
 
     def write_metrics(self, history: Sequence[Mapping[str, float]]) -> None:
         write_text(self.path / "metrics.csv", csv_text(history))
@@ -113,7 +156,7 @@ class RunFolder:
     def drop_weights(self) -> None:
         """Remove what only predicting or going on needs; metrics and outputs stay."""
         (self.path / "state.json").unlink(missing_ok=True)  # first, since it names the tensors
-        for file in [self.path / "model.safetensors", *self.path.glob("state-*.safetensors")]:
+        for file in [self.path / "model.safetensors", *self._states()]:
             file.unlink(missing_ok=True)
 
     def model_state(self) -> dict[str, Any]:
@@ -150,3 +193,18 @@ class RunFolder:
         except ValueError as error:
             raise InputError(f"{self.path / name}: damaged ({error}).") from error
         return loaded
+
+
+def _is_leftover(file: Path) -> bool:
+    """Return whether labelkin made this file or folder before it had written config.json."""
+    if file.name == EVENTS:
+        return is_events_folder(file)
+    if not file.is_file() or file.is_symlink():
+        return False
+    if file.name == "lock":
+        return file.stat().st_size == 0
+    if file.name == "error.txt":
+        return file.read_bytes().startswith(b"Traceback")
+    if file.name == "setup.safetensors":
+        return packing.is_packed(file)
+    return TEMPORARY.fullmatch(file.name) is not None

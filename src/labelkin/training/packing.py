@@ -68,6 +68,16 @@ def load(path: Path) -> Any:
     return unpack(layout, tensors)
 
 
+def is_packed(path: Path) -> bool:
+    """Return whether `save` wrote this file; only its header is read."""
+    safetensors = require("safetensors", extra="train", use="loading a model")
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            return "layout" in (file.metadata() or {})
+    except (safetensors.SafetensorError, OSError):
+        return False
+
+
 def state_of(module: torch.nn.Module) -> dict[str, Any]:
     """The module's state, in tensors of its own."""
     return {name: _copied(value) for name, value in module.state_dict().items()}

@@ -55,8 +55,18 @@ def attempt(job: Job, bench: Bench, progress: Callable[[int], Progress] = lambda
         return Event(job, "full" if is_full(error) else "failed", str(error))
     except Exception as error:  # one run's failure must not take the others down
         return Event(job, "failed", _noted(job, error))
-    (job.folder / ERROR).unlink(missing_ok=True)
+    _remove_traceback(job.folder / ERROR)
     return Event(job, "finished")
+
+
+def _remove_traceback(path: Path) -> None:
+    """Delete the traceback of an earlier attempt; a file of that name with other content is kept."""
+    try:
+        ours = path.read_bytes().startswith(b"Traceback")
+    except FileNotFoundError:
+        return
+    if ours:
+        path.unlink(missing_ok=True)
 
 
 def _noted(job: Job, error: Exception) -> str:
