@@ -35,17 +35,17 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file completely or not at all.
 
     The content goes to a temporary file in the same folder, which is then renamed to `path`. A process that is killed
-    may leave a temporary file behind; its name matches `TEMPORARY`.
+    may leave a temporary file behind; its name matches `TEMPORARY`. A new file has the permissions that the process's
+    umask gives; the umask itself is not touched, since it belongs to all threads.
     """
     target = Path(path)
     beside = target.parent / f".labelkin-{token_hex(8)}.tmp"
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(beside, 0o666 & ~_umask())
         os.replace(beside, target)
     except BaseException:
         beside.unlink(missing_ok=True)
@@ -53,11 +53,25 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def write_text(path: str | os.PathLike[str], content: str) -> None:
+    """Write a UTF-8 text file completely or not at all; see `write_bytes`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_text(f"{folder}/note.txt", "hello")
+    ...     print(Path(folder, "note.txt").read_text())
+    hello
+    """
     write_bytes(path, content.encode("utf-8"))
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A table with a header, its columns in the order in which the rows first name them; nothing without rows."""
+    """Return rows as CSV with a header; columns come in the order in which rows first name them.
+
+    >>> csv_text([{"epoch": 1, "loss": 0.5}, {"epoch": 2, "loss": 0.25}])
+    'epoch,loss\\n1,0.5\\n2,0.25\\n'
+    >>> csv_text([])
+    ''
+    """
     columns = list(dict.fromkeys(name for row in rows for name in row))
     file = io.StringIO()
     writer = csv.DictWriter(file, fieldnames=columns, lineterminator="\n")
@@ -113,11 +127,5 @@ def remove_run(path: str | os.PathLike[str]) -> list[str]:
 
 
 def is_full(error: OSError) -> bool:
-    """Whether the disk, or the user's share of it, has no room left."""
+    """Return whether the error says that the disk is full or the user's quota is used up."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
