@@ -316,11 +316,11 @@ def test_a_loss_that_is_no_number_any_more_ends_that_run_alone(tmp_path: Path):
     )
     outcome = execute(plan, tmp_path)
     assert [run.label for run in outcome.finished] == ["one-hot"]
-    assert "the loss became nan in epoch 1; lower lr" in outcome.failed[0][1]
+    assert "Loss became NaN or infinite in epoch 1; training stopped. Lower lr" in outcome.failed[0][1]
     refused = call(
         "train", "digits", "--objective", "one-hot", "--optimizer", "sgd", "--lr", 1e30, "--out", tmp_path / "x"
     )
-    assert (refused.exit_code, "the loss became nan" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "Loss became NaN or infinite" in refused.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(0.2, "1 s"), (80, "80 s"), (600, "10 min"), (7200, "2.0 h")])

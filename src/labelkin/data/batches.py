@@ -26,6 +26,7 @@ class Minibatch(NamedTuple):
     targets: Tensor
     index: Tensor  # type: ignore[assignment]  # hides tuple.index
     weight: Tensor
+    weighted: bool = True  # False where it is known, without a look at the device, that every weight is 1
 
 
 class Batches:
@@ -120,12 +121,18 @@ class Batches:
             self._shards[count] = Shard(rows.to(self.device), weight.to(self.device))
         return self._shards[count]
 
+    def _padded(self, span: slice) -> bool:
+        """Return whether this rank's rows of a batch include padding; the last ranks are padded first."""
+        count = span.stop - span.start
+        return (self.rank + 1) * -(-count // self.world) > count
+
     def _from_memory(self, order: Tensor, spans: Sequence[slice]) -> Iterator[Minibatch]:
         assert self._inputs is not None
         for span in spans:
             rows, weight = self._shard(span)
             index = order[span][rows]
-            yield Minibatch(self._inputs[index], self._targets[index], index, weight.clone())
+            inputs, targets = self._inputs[index], self._targets[index]
+            yield Minibatch(inputs, targets, index, weight.clone(), self._padded(span))
 
     def _from_files(self, order: Tensor, spans: Sequence[slice]) -> Iterator[Minibatch]:
         assert isinstance(self.split, FileSplit)
@@ -137,7 +144,9 @@ class Batches:
                 weight = self._shard(span).weight.clone()
                 weight[list(failures)] = 0.0
                 index = index.to(self.device)
-                yield Minibatch(images.to(self.device, non_blocking=True), self._targets[index], index, weight)
+                images = images.to(self.device, non_blocking=True)
+                weighted = bool(failures) or self._padded(span)
+                yield Minibatch(images, self._targets[index], index, weight, weighted)
 
     def _report(self, failures: dict[int, str]) -> None:
         """Stop at the first image that cannot be read, or warn once of each."""

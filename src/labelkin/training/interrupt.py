@@ -1,32 +1,74 @@
-"""What ends training early: Ctrl-C, as a wish that is granted once the step in hand is saved, and a loss that is no number."""
+"""Ctrl-C (handled after the current step is saved) and NaN loss."""
 
 import signal
 import threading
+from collections.abc import Callable
+from time import monotonic
 from types import FrameType
 from typing import Any, Self
 
+import torch
+
 from labelkin._checks import InputError
+from labelkin.functional import sum_over_processes, world_size
+
+ASK_EVERY = 1.0  # seconds, about, between two exchanges of several processes on whether to stop
+MOST_STEPS = 1000  # between two exchanges
 
 
 class Interrupted(KeyboardInterrupt):
-    """Training was stopped by the user after a step; what is saved says where."""
+    """Training was stopped with Ctrl-C; the step it stopped after is saved."""
 
 
 class Diverged(InputError):
-    """The loss is no number any more, so that going on is of no use."""
+    """Loss became NaN or infinite; training stopped."""
 
 
 class StopAfterStep:
-    """Within it, `asked` turns true on the first Ctrl-C."""
+    """Turn the first Ctrl-C into a request to stop; a second Ctrl-C raises `KeyboardInterrupt` at once.
 
-    def __init__(self) -> None:
+    Use it as a context manager around the loop, and ask `agreed` after each step. With one process that reads a Python
+    attribute. Several processes must stop at the same step, so they exchange their answers with an all-reduce, though
+    not after every step: about once in `ASK_EVERY` seconds. The first exchange follows the first step. How many steps lie
+    between two exchanges is computed from numbers that all processes share, so they always exchange at the same step.
+
+    Args:
+        clock: Returns the time in seconds.
+
+    >>> with StopAfterStep() as stop:
+    ...     stop.agreed(torch.device("cpu"))
+    False
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self.asked = False
         self._before: Any = None
+        self._clock, self._last = clock, clock()
+        self._interval = self._left = 1  # steps until the next exchange
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._hear)
         return self
+
+    def agreed(self, device: torch.device, *, now: bool = False) -> bool:
+        """Return whether to stop after this step; the same answer on every process.
+
+        Args:
+            device: Where processes exchange their answers.
+            now: Whether to exchange them at once, as at the end of an epoch.
+        """
+        if world_size() == 1:
+            return self.asked
+        self._left -= 1
+        if self._left > 0 and not now:
+            return False
+        steps, seconds = max(self._interval - self._left, 1), self._clock() - self._last
+        told = torch.tensor([float(self.asked), seconds], device=device)
+        asked, seconds = sum_over_processes(told).tolist()
+        self._interval = min(max(round(steps * ASK_EVERY * world_size() / max(seconds, 1e-9)), 1), MOST_STEPS)
+        self._left, self._last = self._interval, self._clock()
+        return bool(asked)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         if self.asked:

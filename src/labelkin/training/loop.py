@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError
-from labelkin.functional import sum_over_processes, world_size
+from labelkin.functional import sum_over_processes
 from labelkin.objectives import Objective
 from labelkin.training.fabric import make_fabric, place_of
 from labelkin.training.folder import RunFolder
 from labelkin.training.interrupt import Diverged, Interrupted, StopAfterStep
+from labelkin.training.loss_sum import LossSum
 from labelkin.training.model import Model
 from labelkin.training.modes import batch_statistics
 from labelkin.training.optimizer import lay_out_as_parameters, learning_rate, make_optimizer
@@ -55,9 +56,7 @@ class Trainer:
         self.model, self.task, self.settings, self.folder = model, task, settings, folder
         self.progress, self.log = progress, log
         self.epoch, self.step = 0, 0  # where to go on
-        self.loss_sum = torch.zeros(
-            (), dtype=torch.float64
-        )  # of this epoch so far; a tensor, so that no step waits for it
+        self.loss_sum = LossSum(torch.device("cpu"))  # of this epoch so far
         self.history: list[dict[str, float]] = []
         self.seconds = 0.0
         self.pace = Pace()
@@ -100,15 +99,15 @@ class Trainer:
     def _train_epoch(self, epoch: int, progress: Progress, stop: StopAfterStep) -> None:
         self.model.train()
         if self.step == 0:
-            self.loss_sum = torch.zeros((), dtype=torch.float64, device=self.place.device)
+            self.loss_sum = LossSum(self.place.device)
             self.model.objective.begin_epoch(epoch, self.settings.epochs)
         begun = perf_counter()
         for batch in self.batches.epoch(epoch, start=self.step):
             loss = self._take_step(batch, epoch * len(self.batches) + self.step)
-            self.loss_sum = self.loss_sum + loss
+            self.loss_sum.add(loss)
             self.step += 1
             progress.step(epoch, self.step, loss)
-            if self.step < len(self.batches) and self._agreed(stop):
+            if self.step < len(self.batches) and stop.agreed(self.place.device):
                 self.seconds += perf_counter() - begun
                 self._save()
                 raise Interrupted
@@ -127,7 +126,10 @@ class Trainer:
                 self.fabric.backward(loss)
             total += loss.detach()
         if self.settings.clip is not None:
-            self.fabric.clip_gradients(self.forward, self.optimizer, max_norm=self.settings.clip)
+            norm = self.fabric.clip_gradients(
+                self.forward, self.optimizer, max_norm=self.settings.clip, error_if_nonfinite=False
+            )  # whose own check would wait for the device
+            total = torch.where(norm.isfinite(), total, norm.to(total.dtype))  # the epoch's end sees it
         self.optimizer.step()
         return total
 
@@ -137,9 +139,11 @@ class Trainer:
         if "refresh" in self.model.objective.needs:
             with self.fabric.autocast():
                 self.task.refresh(self.model, self.place)
-        mean_loss = float(sum_over_processes(self.loss_sum)) / (len(self.batches) * world_size())
+        mean_loss = self.loss_sum.mean(len(self.batches), self.place.gather)
         if not isfinite(mean_loss):
-            raise Diverged(f"the loss became {mean_loss} in epoch {epoch + 1}; lower lr, or clip gradients.")
+            raise Diverged(
+                f"Loss became NaN or infinite in epoch {epoch + 1}; training stopped. Lower lr, or clip gradients (clip)."
+            )
         row = {"epoch": epoch + 1, "lr": self.optimizer.param_groups[0]["lr"], "loss": mean_loss}
         row |= self.model.objective._figures()
         for part in self.task.parts_evaluated:
@@ -149,7 +153,7 @@ class Trainer:
             self.best = state_of(self.model)
         self.epoch, self.step = epoch + 1, 0
         ended = self.epoch == self.settings.epochs
-        stopped = not ended and self._agreed(stop)
+        stopped = not ended and stop.agreed(self.place.device, now=True)
         self._save(needed=ended or stopped)
         progress.epoch(epoch, row)
         self.log(row)
@@ -177,12 +181,6 @@ class Trainer:
             return "test"
         return "val" if "val" in self.task.parts_evaluated and self.settings.report == "auto" else None
 
-    def _agreed(self, stop: StopAfterStep) -> bool:
-        """Whether any process was asked to stop: all must stop at the same step."""
-        if world_size() == 1:
-            return stop.asked
-        return bool(sum_over_processes(torch.tensor(stop.asked, dtype=torch.int64, device=self.place.device)))
-
     @torch.no_grad()
     def _result(self) -> Trained:
         if self.best is not None:
@@ -198,6 +196,7 @@ class Trainer:
     def _save(self, *, needed: bool = True) -> None:
         """Save the state where it is needed or due; the history in any case."""
         self.model.objective.synchronize()
+        losses = self.loss_sum.parts(self.place.gather)
         if self.folder is None or self.place.rank != 0:
             return
         if not needed and not self.pace.due():
@@ -206,7 +205,7 @@ class Trainer:
         progress = {
             "epoch": self.epoch,
             "step": self.step,
-            "loss_sum": float(self.loss_sum),
+            "losses": losses,  # of this epoch so far, one entry a process
             "history": self.history,
             "seconds": self.seconds,
         }
@@ -225,7 +224,11 @@ class Trainer:
             return
         progress, tensors = found
         self.epoch, self.step = progress["epoch"], progress["step"]
-        self.loss_sum = torch.tensor(progress["loss_sum"], dtype=torch.float64, device=self.place.device)
+        self.loss_sum = LossSum(self.place.device)
+        if "losses" in progress:
+            self.loss_sum.restore(*progress["losses"][self.place.rank])
+        else:  # saved by version 0.1
+            self.loss_sum.restore(progress["loss_sum"])
         self.history, self.seconds = progress["history"], progress["seconds"]
         self.model.load_state_dict(tensors["model"])
         self.optimizer.load_state_dict(tensors["optimizer"])

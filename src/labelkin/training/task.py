@@ -99,17 +99,20 @@ class Classify(Task):
         )
 
     def loss(self, model: Callable[..., Any], batch: Minibatch) -> Any:
-        return model(batch.inputs, batch.targets, index=batch.index, weight=batch.weight)
+        weight = batch.weight if batch.weighted else None  # with weights, a loss masks all outputs
+        return model(batch.inputs, batch.targets, index=batch.index, weight=weight)
 
     def weighed(self, batch: Minibatch) -> Minibatch:
         """A training batch with the weights of its samples; a task whose samples have some multiplies them in here."""
         return batch
 
     def parts(self, batch: Minibatch, count: int) -> list[Minibatch]:
-        batch = self.weighed(batch)
+        weighed = self.weighed(batch)
+        weighted = batch.weighted or weighed.weight is not batch.weight
         if count == 1:
-            return [batch]
-        return [Minibatch(*part) for part in zip(*(torch.chunk(field, count) for field in batch), strict=True)]
+            return [weighed._replace(weighted=weighted)]
+        fields = (torch.chunk(field, count) for field in weighed[:-1])
+        return [Minibatch(*part, weighted) for part in zip(*fields, strict=True)]
 
     def refresh(self, model: Model, place: Place) -> None:
         batches = map(self.weighed, self._in_order("train", place))

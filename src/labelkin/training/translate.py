@@ -59,12 +59,13 @@ class Translate(Task):
         )
 
     def loss(self, model: Callable[..., Any], batch: PairBatch) -> Any:
-        return model(_teacher(batch), batch.targets, weight=batch.weight)
+        return model(_teacher(batch), batch.targets, weight=batch.weight if batch.weighted else None)
 
     def parts(self, batch: PairBatch, count: int) -> list[PairBatch]:
         if count == 1:
             return [batch]
-        return [PairBatch(*part) for part in zip(*(torch.chunk(field, count) for field in batch), strict=True)]
+        fields = (torch.chunk(field, count) for field in batch[:-1])
+        return [PairBatch(*part, batch.weighted) for part in zip(*fields, strict=True)]
 
     def refresh(self, model: Model, place: Place) -> None:
         model.objective.refresh(
