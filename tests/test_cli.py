@@ -376,7 +376,7 @@ BAD_ARGUMENTS = {
     "a strategy that is not": (("--strategy", "dpd"), "strategy 'dpd'"),
     "parts of a batch that is one": (
         ("--objectives", "adaptive-labels", "--accumulate", "2"),
-        "accumulate: AdaptiveLabels takes its loss over the whole batch",
+        "accumulate: expected 1 for AdaptiveLabels, whose loss is computed over the whole batch, got 2",
     ),
     "an option that the data do not have": (("--image-size", "8"), "image_size: has no meaning for digits"),
     "no subset": (("--subset", "0"), "subset: expected a number in (0, 1], got 0.0"),
@@ -435,9 +435,9 @@ def test_a_run_of_another_version_or_damaged_is_refused(tmp_path):
     (run / "config.json").write_text(config)
     weights = (run / "model.safetensors").read_bytes()
     (run / "model.safetensors").write_bytes(weights[:-9])
-    assert "model.safetensors: not a file that labelkin wrote, or damaged" in refused("evaluate", run)
+    assert "model.safetensors: labelkin did not write this file, or it is damaged" in refused("evaluate", run)
     (run / "model.safetensors").unlink()
-    assert "keeps its results and no weights" in refused("evaluate", run)
+    assert "keeps its results but no weights" in refused("evaluate", run)
     (run / "final.json").unlink()
     assert f"labelkin train --resume {run}" in refused("evaluate", run)
 

@@ -13,9 +13,9 @@ from labelkin import decide, metrics
 from labelkin.experiments import Bench, RunSpec, train
 from labelkin.experiments.predictor import load
 from labelkin.training import RunFolder, Settings, Trained
-from labelkin.training.conclusion import conclude
+from labelkin.training.conclusion import final_metrics
 from labelkin.training.modes import batch_statistics
-from labelkin.training.optimizer import lay_out_as_parameters, make_optimizer
+from labelkin.training.optimizer import make_optimizer, match_memory_format
 
 QUICK = Settings(epochs=2, batch_size=128, lr=5e-3)
 
@@ -73,10 +73,10 @@ def test_without_mistakes_or_tree_it_says_so_without_a_warning():
     scores = (torch.eye(6) * 50).log_softmax(-1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = conclude(objective, scores, target, None)
+        found = final_metrics(objective, scores, target, None)
         assert set(found) == {"accuracy", "top5", "ece", "brier"}
         tree = labelkin.Taxonomy.from_nested({"a": list("012"), "b": list("345")})
-        assert math.isnan(conclude(objective, scores, target, tree)["crm_severity"])
+        assert math.isnan(final_metrics(objective, scores, target, tree)["crm_severity"])
 
 
 # As some papers measured
@@ -139,7 +139,7 @@ def test_restored_moments_have_the_layout_of_their_parameters():
             kept[name] = value.contiguous()
     again = make_optimizer(model, QUICK)
     again.load_state_dict(state)
-    lay_out_as_parameters(again)
+    match_memory_format(again)
     kernels = [p for p in model.parameters() if p.ndim == 4]
     assert any(not p.is_contiguous() for p in kernels)
     for parameter in kernels:

@@ -79,7 +79,7 @@ BAD = {
     "an unknown key": ({"dta": "digits"}, "a plan has no key 'dta'.*Did you mean 'data'"),
     "an unknown objective": ({"objectives": ["one-hott"]}, "no objective 'one-hott'.*Did you mean 'one-hot'"),
     "an unknown option": ({"objectives": {"label-embedding": {"tua": 1}}}, "no option 'tua'.*Did you mean 'tau'"),
-    "an unknown setting": ({"training": {"epoch": 1}}, "no training setting 'epoch'.*Did you mean 'epochs'"),
+    "an unknown setting": ({"training": {"epoch": 1}}, "epoch: there is no training setting .*Did you mean 'epochs'"),
     "training of its own": (
         {"objectives": {"one-hot": {"training": QUICK}}},
         "under the clean protocol all objectives",
@@ -286,7 +286,7 @@ def test_weights_are_kept_only_where_they_are_wanted(tmp_path: Path):
     before = (run / "final.json").stat().st_mtime_ns
     assert len(execute(plan, tmp_path, keep="results").finished) == 1
     assert (run / "final.json").stat().st_mtime_ns == before
-    assert "keeps its results and no weights" in refused("predict", run, run / "metrics.csv", "-o", tmp_path / "p.csv")
+    assert "keeps its results but no weights" in refused("predict", run, run / "metrics.csv", "-o", tmp_path / "p.csv")
     with pytest.raises(InputError, match="keep: expected one of 'weights', 'results'"):
         execute(plan, tmp_path, keep="none")
 

@@ -180,7 +180,7 @@ def test_twenty_pairs_are_learned_by_heart(objective: str, options: dict, epochs
     assert [text.replace(".", " .") for text in texts] == GERMAN
     evaluated = task.evaluate(trained.model, "test", Place(torch.device("cpu")))
     assert evaluated.metrics == pytest.approx({"accuracy": 1.0, "bleu": 100.0, "bleu_tokens": 100.0})
-    concluded = task.conclude(trained.model, evaluated)
+    concluded = task.final_metrics(trained.model, evaluated)
     assert concluded["bleu"] == concluded["greedy_bleu"] == pytest.approx(100.0)
 
 
@@ -309,7 +309,7 @@ def test_objectives_that_words_do_not_allow_are_refused(objective: str, message:
 
 def test_settings_for_images_are_refused():
     corpus = build_corpus("twenty", {"train": (ENGLISH, GERMAN)})
-    with pytest.raises(InputError, match="augment: has no meaning for sentences"):
+    with pytest.raises(InputError, match="augment: does not apply to translation"):
         Translate(corpus).batches(Settings(augment=("flip",)), Place(torch.device("cpu")))
     with pytest.raises(InputError, match="beam: expected a whole number"):
         Translate(corpus, search=Search(beam=0))

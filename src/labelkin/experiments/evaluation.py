@@ -17,7 +17,7 @@ from labelkin.experiments.identity import check_unchanged, data_changed
 from labelkin.experiments.predictor import Predictor, load, run_at
 from labelkin.experiments.run import Bench
 from labelkin.training import RunFolder
-from labelkin.training.conclusion import conclude
+from labelkin.training.conclusion import final_metrics
 
 BATCH = 1024
 
@@ -59,7 +59,7 @@ def evaluate(
     if isinstance(split, ArraySplit):
         predictor.check(split.inputs)
     scores, target = _scored(predictor, split)
-    return Evaluated(name, len(target), conclude(predictor.model.objective, scores, target, predictor.taxonomy))
+    return Evaluated(name, len(target), final_metrics(predictor.model.objective, scores, target, predictor.taxonomy))
 
 
 def _same(data: str | os.PathLike[str], other: str) -> bool:

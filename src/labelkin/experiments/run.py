@@ -99,7 +99,7 @@ def train(
     model = build_model(spec.objective, options, backbone, dataset.shape, context, seed=spec.settings.seed)
     task = Classify(dataset, context.tree())
     folder = None if path is None else RunFolder(os.fspath(path))
-    trainer = Trainer(model, task, spec.settings, folder=folder, progress=progress, log=log)
+    trainer = Trainer(model, task, spec.settings, checkpoint=folder, progress=progress, log=log)
     with nullcontext() if folder is None or other_process() else locked(folder.path):
         if folder is not None:
             _begin(folder, spec, backbone, dataset, context, options)

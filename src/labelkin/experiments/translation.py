@@ -47,7 +47,7 @@ def train_translation(
     words = len(corpus.source.vocabulary), corpus.target.vocabulary.words
     model = build_translator(spec.objective, spec.options, backbone, *words, seed=spec.settings.seed)
     folder = None if path is None else RunFolder(os.fspath(path))
-    trainer = Trainer(model, task, spec.settings, folder=folder, progress=progress, log=log)
+    trainer = Trainer(model, task, spec.settings, checkpoint=folder, progress=progress, log=log)
     task.batches(spec.settings, Place(torch.device("cpu")))
     check_machine(spec.settings)
     first = not other_process()

@@ -1,5 +1,6 @@
-"""Models, and the loop that trains them."""
+"""`Model`, tasks, and the training loop."""
 
+from labelkin.training.checkpoint import Checkpoint, State
 from labelkin.training.folder import RunFolder
 from labelkin.training.interrupt import Diverged, Interrupted
 from labelkin.training.loop import Trained, Trainer
@@ -8,6 +9,7 @@ from labelkin.training.settings import Settings
 from labelkin.training.task import Classify, Place, Task
 
 __all__ = [
+    "Checkpoint",
     "Classify",
     "Diverged",
     "Interrupted",
@@ -15,6 +17,7 @@ __all__ = [
     "Place",
     "RunFolder",
     "Settings",
+    "State",
     "Task",
     "Trained",
     "Trainer",

@@ -1,4 +1,4 @@
-"""From plain values to what is trained: tree, context, model."""
+"""Build the taxonomy, the context and the model of a run from plain values."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -16,13 +16,19 @@ from labelkin.structure import Taxonomy
 from labelkin.structure.named import load_tree
 from labelkin.training.model import Model
 
-CONTEXT_IMAGES = 5_000  # of a streamed set that its tree and relation are taken from
+CONTEXT_IMAGES = 5_000  # of a streamed data set, from which its tree and relation are computed
 
 
 def taxonomy_for(
     choice: Taxonomy | Mapping[str, Any] | str | os.PathLike[str] | None, dataset: Dataset
 ) -> Taxonomy | None:
-    """The tree that was asked for, over the data's classes; None where there is none and none was asked for."""
+    """Return the taxonomy of a data set's classes.
+
+    Args:
+        choice: A taxonomy, a nested mapping of names, a file, a built-in tree's name or "wordnet"; it is restricted to the
+            data's classes. None takes the data set's own taxonomy, which may be None.
+        dataset: The data set.
+    """
     if choice is None:
         return dataset.taxonomy
     if isinstance(choice, Mapping):
@@ -35,7 +41,7 @@ def taxonomy_for(
 
 
 def context_for(dataset: Dataset, taxonomy: Taxonomy | None) -> Context:
-    """What objectives may be built from, with the training data at hand; features are not known yet."""
+    """Return the context that objectives are built from, with the training data but without the number of features."""
     train = dataset.train
     if isinstance(train, FileSplit):
         train = train.take(torch.arange(0, len(train), max(1, len(train) // CONTEXT_IMAGES))).in_memory()
@@ -50,8 +56,10 @@ def context_for(dataset: Dataset, taxonomy: Taxonomy | None) -> Context:
 
 
 def resolved(options: Mapping[str, Any], classes: Sequence[str]) -> dict[str, Any]:
-    """Options with what words in them stand for: `vectors` by an encoder's name or a file, `relation` as `embedding:` and
-    such a word, or a file of K x K numbers. Names of relations that follow from the context stay as they are.
+    """Return an objective's options with names replaced by values.
+
+    `vectors` may be an encoder's name or a file of class vectors. `relation` may be "embedding:" followed by such a name or
+    file, or a file of K x K numbers. Other names of relations are left for the objective to resolve.
     """
     found = dict(options)
     if isinstance(found.get("vectors"), str):
@@ -66,19 +74,30 @@ def resolved(options: Mapping[str, Any], classes: Sequence[str]) -> dict[str, An
 
 
 def _read_matrix(path: Path) -> torch.Tensor:
-    """K x K numbers of a .npy or .csv file."""
+    """Read K x K numbers from a .npy or .csv file."""
     check_choice("relation", path.suffix.lower(), (".npy", ".csv"))
     try:
         values = np.load(path) if path.suffix.lower() == ".npy" else np.loadtxt(path, delimiter=",", ndmin=2)
         return torch.as_tensor(values, dtype=torch.float64)
     except (ValueError, TypeError, OSError) as error:
-        raise InputError(f"{path}: expected K x K numbers ({error}).") from error
+        raise InputError(f"{path}: expected a file of K x K numbers ({error}).") from error
 
 
 def build_model(
     objective: str, options: Mapping[str, Any], backbone: str, shape: tuple[int, ...], context: Context, *, seed: int
 ) -> Model:
-    """The model of a run; the backbone's first weights depend on the seed alone, so that all objectives share them."""
+    """Build a model.
+
+    The backbone's initial weights depend only on the seed, so that all objectives start from the same backbone.
+
+    Args:
+        objective: A name in `OBJECTIVES`.
+        options: Options of the objective, as `resolved` returns them.
+        backbone: A name that `models.build` knows.
+        shape: The shape of one sample.
+        context: What the objective is built from.
+        seed: Seed of the initial weights.
+    """
     torch.manual_seed(seed)
     net = models.build(backbone, shape)
     head = OBJECTIVES[objective].build(context.with_features(net.features), **options)

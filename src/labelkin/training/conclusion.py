@@ -1,4 +1,4 @@
-"""What is said of a trained classifier: how far its mistakes lie, how sure it is, what deciding by cost changes."""
+"""The final metrics of a trained classifier: mistake severity, calibration, cost-sensitive decisions, structure."""
 
 import warnings
 from math import isnan, nan
@@ -12,19 +12,34 @@ from labelkin.objectives import Objective
 from labelkin.structure import Taxonomy
 
 TOP = 5
+MOST_CLASSES = 2_000  # beyond this, the distances of all pairs take longer than an epoch of training
 
 
-def conclude(objective: Objective, scores: Tensor, target: Tensor, taxonomy: Taxonomy | None) -> dict[str, float]:
-    """The summary of scores (n, K) with, where they have a meaning, the figures of a comparison; NaN where undefined.
+def final_metrics(objective: Objective, scores: Tensor, target: Tensor, taxonomy: Taxonomy | None) -> dict[str, float]:
+    """Return the final metrics of a classifier; NaN where one is undefined.
+
+    Besides those of `metrics.summary`:
 
     ahd5                average hierarchical distance of the five best classes
-    ece, brier          calibration, of objectives that define probabilities
-    crm_*               accuracy, severity and ahd5 after deciding by least expected distance in the tree
-    structure           001 Eq. 4: how far the label vectors' distances order the classes as the tree does; where an
-                        objective learns no vectors, the class means of its scores stand for them
+    ece, brier          calibration, for objectives that define probabilities
+    crm_*               accuracy, severity and ahd5 after choosing the class of least expected distance in the tree
+    structure           paper 001, Eq. 4: the rank correlation of the distances between label vectors with those in the
+                        tree; for an objective that learns no vectors, of the class means of its scores
+
+    Args:
+        objective: The trained objective.
+        scores: (n, K) its scores on the test set.
+        target: (n,) the true classes.
+        taxonomy: The tree over the classes, if any.
+
+    >>> from labelkin import OneHot
+    >>> scores = torch.eye(3).log_softmax(-1)
+    >>> found = final_metrics(OneHot(classes=3), scores, torch.arange(3), None)
+    >>> found["accuracy"], sorted(found)
+    (1.0, ['accuracy', 'brier', 'ece'])
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetric)  # the NaN says so itself
+        warnings.simplefilter("ignore", UndefinedMetric)  # the NaN is enough
         found = metrics.summary(scores, target, taxonomy)
         probs = torch.softmax(scores.double(), -1) if objective.has_probabilities else None
         if taxonomy is not None and scores.shape[-1] >= TOP:
@@ -38,7 +53,7 @@ def conclude(objective: Objective, scores: Tensor, target: Tensor, taxonomy: Tax
 
 
 def _by_cost(probs: Tensor | None, target: Tensor, taxonomy: Taxonomy) -> dict[str, float]:
-    """The figures after deciding by least expected distance (CRM)."""
+    """Return the metrics after choosing the class of least expected distance (CRM)."""
     if probs is None:
         return dict.fromkeys(("crm_accuracy", "crm_severity", "crm_ahd5"), nan)
     found = decide.compare_rules(probs, target, taxonomy, k=min(TOP, probs.shape[-1])).after
@@ -50,6 +65,7 @@ def _by_cost(probs: Tensor | None, target: Tensor, taxonomy: Taxonomy) -> dict[s
 
 
 def _structure(objective: Objective, scores: Tensor, target: Tensor, taxonomy: Taxonomy) -> float:
+    """Return the structure correlation of the label vectors, or of the class means of the scores."""
     classes = scores.shape[-1]
     if not 3 <= classes <= MOST_CLASSES:
         return nan
@@ -63,6 +79,3 @@ def _structure(objective: Objective, scores: Tensor, target: Tensor, taxonomy: T
         return nan
     sums = torch.zeros(classes, classes, dtype=torch.float64).index_add_(0, target, scores.double())
     return metrics.structure_correlation(sums / counts.unsqueeze(1), distances, given="vectors").mean
-
-
-MOST_CLASSES = 2_000  # beyond that the distances of all pairs take longer than the training's last epoch

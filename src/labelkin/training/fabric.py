@@ -1,4 +1,4 @@
-"""Lightning Fabric, from whichever of its two packages is installed."""
+"""Lightning Fabric, from the package `lightning_fabric` or `lightning`, whichever is installed."""
 
 import logging
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ from labelkin.training.task import Place
 
 
 def make_fabric(settings: Settings) -> Any:
+    """Return a Fabric with the settings' accelerator, devices, strategy and precision."""
     use = "training"
     try:
         fabric = require("lightning_fabric", extra="train", use=use)
@@ -29,7 +30,7 @@ def make_fabric(settings: Settings) -> Any:
 
 @contextmanager
 def _without_advice() -> Iterator[None]:
-    """Fabric tells each run anew what precision it has and that another would be faster; warnings stay."""
+    """Silence Fabric's hints on precision, which it would print for every run; warnings are still shown."""
     loggers = [
         logging.getLogger(f"{package}.utilities.rank_zero") for package in ("lightning_fabric", "lightning.fabric")
     ]
@@ -44,6 +45,8 @@ def _without_advice() -> Iterator[None]:
 
 
 def place_of(fabric: Any) -> Place:
+    """Return the device and the rank of this process, and a function that gathers tensors of all processes."""
+
     def gather(part: torch.Tensor) -> torch.Tensor:
         together: torch.Tensor = fabric.all_gather(part)
         return together if fabric.world_size > 1 else together.unsqueeze(0)

@@ -1,17 +1,17 @@
-"""The folder of one run: what was asked, where training stands, what came of it.
+"""The folder of one run: its configuration, its training state and its results.
 
-Each file is written whole or not at all, and training goes on from `state.json`, which is renamed into place only after the
-tensors it names are on disk. A run killed at any moment therefore resumes from a state that is complete.
+Each file is written completely or not at all. Training resumes from `state.json`, which is renamed into place only after
+the tensors that it names are on disk, so a run that is killed at any moment resumes from a complete state.
 
-    config.json           what was asked: data, backbone, objective, settings, versions
+    config.json           the configuration: data, backbone, objective, settings, versions
     setup.safetensors     what the objective was built from: relation, tree, vectors
-    state.json            where training stands, the history so far, and which tensors belong to it
-    state-*.safetensors   weights, buffers, optimizer and random state of that moment
-    metrics.csv           a row an epoch: the same for a run that was killed and one that was not
+    state.json            epoch and step, the history so far, and the name of the file with the tensors
+    state-*.safetensors   weights, buffers, optimizer and random state at that step
+    metrics.csv           one row for each epoch; the same whether or not the run was interrupted
     timing.json           seconds spent training
     model.safetensors     the trained model
     final.json            its metrics on the test set
-    outputs.safetensors   its scores on the test set
+    outputs.safetensors   its outputs on the test set
 """
 
 import csv
@@ -34,9 +34,22 @@ from labelkin._files import (
 )
 from labelkin._version import RUN_LAYOUT
 from labelkin.training import packing
+from labelkin.training.checkpoint import State
 
 
 class RunFolder:
+    """Read and write the folder of one run; a `Checkpoint` for `Trainer`.
+
+    Args:
+        path: The folder. It need not exist; `create` makes it.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as store:
+    ...     run = RunFolder.create(f"{store}/run", {"data": "digits"}, {})
+    ...     run.config["data"], run.final
+    ('digits', None)
+    """
+
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
@@ -76,6 +89,7 @@ class RunFolder:
 
     @property
     def config(self) -> dict[str, Any]:
+        """The run's configuration; raises `InputError` if the folder does not contain a run of this layout."""
         found = self._read("config.json")
         if found is None:
             raise InputError(f"{self.path}: not the folder of a run; it has no config.json.")
@@ -87,47 +101,55 @@ class RunFolder:
         if found.get("version") != RUN_LAYOUT:
             raise InputError(
                 f"{self.path}: written in layout {found.get('version')}, this labelkin reads {RUN_LAYOUT}; "
-                "use the labelkin version that config.json names, or train anew."
+                "use the labelkin version that config.json names, or train the run again."
             )
         return found
 
     @property
     def setup(self) -> dict[str, Any]:
+        """What the objective was built from."""
         loaded: dict[str, Any] = packing.load(self.path / "setup.safetensors")
         return loaded
 
     @property
     def final(self) -> dict[str, Any] | None:
-        """The metrics on the test set once training has ended; null where one is undefined."""
+        """The final metrics, None for those that are undefined; None as a whole before training has ended."""
         return self._read("final.json")
 
     @property
     def seconds(self) -> float | None:
-        """Seconds spent training, over all its parts where it was resumed."""
+        """The time spent training, including the time before each resume; None before training has ended."""
         timing = self._read("timing.json")
         return None if timing is None else timing["seconds"]
 
-    def save_state(self, progress: Mapping[str, Any], tensors: Any) -> None:
-        """`progress` is JSON with "epoch" and "step"; the state it describes is in `tensors`."""
+    def save(self, state: State) -> None:
+        """Save a training state in place of the last one."""
+        progress, tensors = state
         name = f"state-{progress['epoch']:05d}-{progress['step']:07d}.safetensors"
         packing.save(self.path / name, tensors)
         self._write("state.json", {**progress, "tensors": name})
-        self.write_metrics(progress["history"])
+        self.record(progress["history"])
         self._drop_states(keep=name)
 
-    def load_state(self, *, tidy: bool = True) -> tuple[dict[str, Any], Any] | None:
-        """Where to go on; of several processes one alone makes the folder `tidy`, or they would sweep one another's files."""
-        if tidy:
+    def load(self, *, clean: bool = True) -> State | None:
+        """Return the last saved state, or None if there is none.
+
+        Args:
+            clean: Whether to delete labelkin's leftovers of an interrupted write. Of several processes only one may do
+                so, or they would delete each other's temporary files.
+        """
+        if clean:
             self._sweep()
         progress = self._read("state.json")
         if progress is None:
             return None
-        if tidy:
-            self.write_metrics(progress["history"])
+        if clean:
+            self.record(progress["history"])
             self._drop_states(keep=progress["tensors"])
-        return progress, packing.load(self.path / progress["tensors"])
+        return State(progress, packing.load(self.path / progress["tensors"]))
 
     def _drop_states(self, keep: str) -> None:
+        """Delete all training states but one."""
         for old in self._states():
             if old.name != keep:
                 old.unlink(missing_ok=True)
@@ -142,40 +164,51 @@ class RunFolder:
             if TEMPORARY.fullmatch(file.name):
                 file.unlink(missing_ok=True)
 
-    def write_metrics(self, history: Sequence[Mapping[str, float]]) -> None:
+    def record(self, history: Sequence[Mapping[str, float]]) -> None:
+        """Write the metrics of all finished epochs to metrics.csv."""
         write_text(self.path / "metrics.csv", csv_text(history))
 
     def finish(
         self, model: Mapping[str, Any], metrics: Mapping[str, float], outputs: Mapping[str, Any], *, seconds: float
     ) -> None:
+        """Write the results of a run that has ended; final.json comes last and marks it as finished.
+
+        Args:
+            model: The state of the trained model.
+            metrics: The final metrics; NaN where one is undefined.
+            outputs: The model's outputs on the test set.
+            seconds: The time spent training.
+        """
         packing.save(self.path / "model.safetensors", model)
         packing.save(self.path / "outputs.safetensors", outputs)
         self._write("timing.json", {"seconds": seconds})
         self._write("final.json", {name: None if isnan(value) else value for name, value in metrics.items()})
 
     def drop_weights(self) -> None:
-        """Remove what only predicting or going on needs; metrics and outputs stay."""
+        """Delete the weights, which only prediction and resuming need; metrics and outputs stay."""
         (self.path / "state.json").unlink(missing_ok=True)  # first, since it names the tensors
         for file in [self.path / "model.safetensors", *self._states()]:
             file.unlink(missing_ok=True)
 
     def model_state(self) -> dict[str, Any]:
+        """Return the state of the trained model; raises `InputError` if there is none."""
         if not (self.path / "model.safetensors").exists() and self.final is not None:
             raise InputError(
-                f"{self.path}: keeps its results and no weights (--keep results); train it anew to use it."
+                f"{self.path}: the run keeps its results but no weights (--keep results); train it again to use it."
             )
         if not (self.path / "model.safetensors").exists():
             command = f"labelkin train --resume {shlex.quote(str(self.path))}"
-            raise InputError(f"{self.path}: training has not ended; go on with `{command}`.")
+            raise InputError(f"{self.path}: the run is not finished; resume it with `{command}`.")
         loaded: dict[str, Any] = packing.load(self.path / "model.safetensors")
         return loaded
 
     def outputs(self) -> dict[str, Any]:
+        """Return the trained model's outputs on the test set."""
         loaded: dict[str, Any] = packing.load(self.path / "outputs.safetensors")
         return loaded
 
     def history(self) -> list[dict[str, float]]:
-        """metrics.csv, as numbers."""
+        """Return the rows of metrics.csv as numbers; an empty list before the first epoch has ended."""
         path = self.path / "metrics.csv"
         if not path.exists():
             return []
@@ -183,9 +216,11 @@ class RunFolder:
             return [{key: float(value) for key, value in row.items()} for row in csv.DictReader(file)]
 
     def _write(self, name: str, value: Any) -> None:
+        """Write a JSON file."""
         write_text(self.path / name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
     def _read(self, name: str) -> dict[str, Any] | None:
+        """Read a JSON file; None if it does not exist."""
         try:
             loaded: dict[str, Any] = json.loads((self.path / name).read_text(encoding="utf-8"))
         except FileNotFoundError:

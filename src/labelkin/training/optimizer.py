@@ -1,4 +1,4 @@
-"""The optimizer and its learning rate, a pure function of the step, so that nothing of it needs saving."""
+"""The optimizer and the learning rate, which is a pure function of the step and so needs no saved state."""
 
 from math import cos, pi
 from typing import Any
@@ -12,8 +12,11 @@ from labelkin.training.settings import Settings
 
 
 def make_optimizer(model: Model, settings: Settings) -> Optimizer:
-    """Weight decay goes to every parameter but those that the objective wants left alone."""
-    fused = next(model.parameters()).is_cuda  # one kernel for all parameters
+    """Return the settings' optimizer.
+
+    Weight decay applies to all parameters but those that the objective excludes (`Objective.no_weight_decay`).
+    """
+    fused = next(model.parameters()).is_cuda  # one kernel updates all parameters
     spared = {f"objective.{name}" for name in model.objective.no_weight_decay()}
     decayed = [p for name, p in model.named_parameters() if name not in spared]
     free = [p for name, p in model.named_parameters() if name in spared]
@@ -29,10 +32,18 @@ def make_optimizer(model: Model, settings: Settings) -> Optimizer:
 
 
 def learning_rate(settings: Settings, step: int, steps_an_epoch: int) -> float:
-    """The rate of a step, counted from 0 over the whole run.
+    """Return the learning rate of a step.
 
-    Warm-up rises linearly to `lr`; what follows is stretched over the rest. "linear" and "step" move between epochs, as
-    the papers have them; "cosine" and "exponential" move with every step. "exponential" ends at `lr * gamma`.
+    Warm-up rises linearly to `lr`, and the schedule covers the rest of the run. "linear" and "step" change the rate between
+    epochs, as in the papers; "cosine" and "exponential" change it with every step. "exponential" ends at `lr * gamma`.
+
+    Args:
+        settings: The training settings.
+        step: The step, counted from 0 over the whole run.
+        steps_an_epoch: The number of steps in an epoch.
+
+    >>> [learning_rate(Settings(lr=1.0, epochs=4, schedule="linear"), step, 1) for step in range(4)]
+    [1.0, 0.75, 0.5, 0.25]
     """
     warm = settings.warmup * steps_an_epoch
     if step < warm:
@@ -50,8 +61,11 @@ def learning_rate(settings: Settings, step: int, steps_an_epoch: int) -> float:
     return settings.lr
 
 
-def lay_out_as_parameters(optimizer: Optimizer) -> None:
-    """Give restored moments the memory format of their parameters, as fused steps on a GPU demand; files keep none."""
+def match_memory_format(optimizer: Optimizer) -> None:
+    """Give an optimizer's restored state the memory format of its parameters.
+
+    Files do not keep memory formats, and fused optimizers on a GPU need that of the parameters.
+    """
     for parameter, state in optimizer.state.items():
         for name, value in state.items():
             if isinstance(value, Tensor) and value.shape == parameter.shape and value.stride() != parameter.stride():

@@ -1,4 +1,4 @@
-"""Nested Python data with tensors in it, as safetensors beside JSON: nothing is ever unpickled."""
+"""Save nested Python data with tensors in a safetensors file, without pickle."""
 
 import copy
 import json
@@ -17,9 +17,18 @@ TENSOR, TUPLE, PAIRS = "@tensor", "@tuple", "@pairs"
 
 
 def pack(value: Any, tensors: dict[str, Tensor], path: str = "") -> Any:
-    """`value` with each tensor replaced by its name in `tensors`, which is filled on the way."""
+    """Return `value` as JSON data, with each tensor replaced by its name; the tensors are added to `tensors`.
+
+    >>> tensors = {}
+    >>> pack({"epoch": 3, "weights": [torch.zeros(2)]}, tensors)
+    {'epoch': 3, 'weights': [{'@tensor': '/weights/0'}]}
+    >>> list(tensors)
+    ['/weights/0']
+    """
     if isinstance(value, Tensor):
-        tensors[path] = value.detach().to("cpu", copy=True).contiguous()  # a file refuses tensors that share memory
+        tensors[path] = (
+            value.detach().to("cpu", copy=True).contiguous()
+        )  # safetensors refuses tensors that share memory
         return {TENSOR: path}
     if isinstance(value, Mapping):
         if all(isinstance(key, str) for key in value):
@@ -30,10 +39,11 @@ def pack(value: Any, tensors: dict[str, Tensor], path: str = "") -> Any:
         return {TUPLE: parts} if isinstance(value, tuple) else parts
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    raise TypeError(f"cannot save {type(value).__name__} at {path or 'the top'}")
+    raise TypeError(f"cannot save a value of type {type(value).__name__} at {path or 'the top level'}")
 
 
 def unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:
+    """Return what `pack` was given."""
     if isinstance(value, list):
         return [unpack(part, tensors) for part in value]
     if not isinstance(value, dict):
@@ -48,7 +58,7 @@ def unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:
 
 
 def save(path: Path, value: Any) -> None:
-    """`value` in one safetensors file, its JSON in the header; whole or not at all."""
+    """Write nested data to one safetensors file, with the JSON part in its header, completely or not at all."""
     tensors: dict[str, Tensor] = {}
     layout = pack(value, tensors)
     torch_files = require("safetensors.torch", extra="train", use="saving a model")
@@ -56,15 +66,16 @@ def save(path: Path, value: Any) -> None:
 
 
 def load(path: Path) -> Any:
+    """Read a file that `save` wrote; raises `InputError` if it is missing or damaged."""
     safetensors = require("safetensors", extra="train", use="loading a model")
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             layout = json.loads((file.metadata() or {})["layout"])
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file.") from None
+        raise InputError(f"{path}: the file does not exist.") from None
     except (safetensors.SafetensorError, KeyError, ValueError) as error:
-        raise InputError(f"{path}: not a file that labelkin wrote, or damaged ({error}).") from error
+        raise InputError(f"{path}: labelkin did not write this file, or it is damaged ({error}).") from error
     return unpack(layout, tensors)
 
 

@@ -1,4 +1,4 @@
-"""What a person sees while training: bars on a terminal, a line an epoch elsewhere, nothing where nobody looks."""
+"""Progress output while training: a bar on a terminal, one line for each epoch elsewhere, or nothing."""
 
 from collections.abc import Mapping
 from time import monotonic
@@ -8,17 +8,33 @@ from torch import Tensor
 
 from labelkin._extras import MissingExtra, require
 
-REDRAW = 0.1  # seconds
+REDRAW = 0.1  # seconds between two updates of the bar
 
 
 class Progress(Protocol):
-    def step(self, epoch: int, step: int, loss: Tensor) -> None: ...
-    def epoch(self, epoch: int, metrics: Mapping[str, float]) -> None: ...
+    """What `Trainer` reports its progress to; a context manager around the whole run."""
+
+    def step(self, epoch: int, step: int, loss: Tensor) -> None:
+        """Take note of a finished step.
+
+        Args:
+            epoch: The current epoch, counted from 0.
+            step: The number of finished steps in it.
+            loss: The step's loss, on the device; reading it makes the host wait for the device.
+        """
+        ...
+
+    def epoch(self, epoch: int, metrics: Mapping[str, float]) -> None:
+        """Take note of a finished epoch, counted from 0, and its metrics."""
+        ...
+
     def __enter__(self) -> Self: ...
     def __exit__(self, *error: object) -> None: ...
 
 
 class Silent:
+    """Show nothing; a base class for those that show only some of it."""
+
     def step(self, epoch: int, step: int, loss: Tensor) -> None:
         pass
 
@@ -33,20 +49,31 @@ class Silent:
 
 
 class Lines(Silent):
-    """A plain line an epoch, for logs and pipes."""
+    """Print one line for each epoch, for logs and pipes.
+
+    Args:
+        title: What the run is called.
+        epochs: The number of epochs in the run.
+    """
 
     def __init__(self, title: str, epochs: int) -> None:
         self.title, self.epochs, self.begun = title, epochs, monotonic()
 
     def epoch(self, epoch: int, metrics: Mapping[str, float]) -> None:
         print(
-            f"{self.title}  epoch {epoch + 1}/{self.epochs}  {described(metrics)}  {monotonic() - self.begun:.1f} s",
+            f"{self.title}  epoch {epoch + 1}/{self.epochs}  {metrics_text(metrics)}  {monotonic() - self.begun:.1f} s",
             flush=True,
         )
 
 
 class Bars(Silent):
-    """One bar over the run: epoch, step rate, time left, loss, accuracy."""
+    """Show a progress bar with epoch, steps per second, time left, loss and accuracy.
+
+    Args:
+        title: What the run is called.
+        epochs: The number of epochs in the run.
+        steps: The number of steps in an epoch.
+    """
 
     def __init__(self, title: str, epochs: int, steps: int) -> None:
         rich = require("rich.progress", extra="cli", use="a progress bar")
@@ -66,7 +93,7 @@ class Bars(Silent):
 
     def step(self, epoch: int, step: int, loss: Tensor) -> None:
         if monotonic() - self.drawn < REDRAW and step < self.steps:
-            return  # looking at the loss makes a GPU wait
+            return  # reading the loss makes the host wait for the device
         self.drawn = monotonic()
         done = epoch * self.steps + step
         self.first = done - 1 if self.first is None else self.first
@@ -92,6 +119,7 @@ class Bars(Silent):
 
 
 def progress_for(title: str, epochs: int, steps: int, *, terminal: bool) -> Progress:
+    """Return a bar for a terminal if rich is installed, else lines."""
     if not terminal:
         return Lines(title, epochs)
     try:
@@ -100,5 +128,10 @@ def progress_for(title: str, epochs: int, steps: int, *, terminal: bool) -> Prog
         return Lines(title, epochs)
 
 
-def described(metrics: Mapping[str, float]) -> str:
+def metrics_text(metrics: Mapping[str, float]) -> str:
+    """Return an epoch's metrics on one line.
+
+    >>> metrics_text({"epoch": 1, "lr": 0.1, "loss": 0.5, "test_accuracy": 0.98765})
+    'loss 0.5  test_accuracy 0.9877'
+    """
     return "  ".join(f"{name} {value:.4g}" for name, value in metrics.items() if name not in ("epoch", "lr"))

@@ -1,4 +1,4 @@
-"""How a model is trained, apart from what it is: everything a run's result depends on besides data, net and objective."""
+"""Training settings: everything that a run's result depends on besides data, backbone and objective."""
 
 from dataclasses import dataclass, fields
 from typing import Any, Self
@@ -14,31 +14,64 @@ REPORTS = ("auto", "last", "best-test")
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
+    """Training settings; values are checked on construction.
+
+    Attributes:
+        epochs: The number of epochs.
+        batch_size: The number of samples in a batch, over all processes.
+        optimizer: "sgd", "adam" or "adamw".
+        lr: The learning rate.
+        momentum: The momentum of SGD.
+        nesterov: Whether SGD uses Nesterov momentum.
+        weight_decay: The weight decay.
+        schedule: How the learning rate changes: "constant", "step", "linear", "cosine" or "exponential".
+        warmup: Epochs of linear warm-up before the schedule.
+        gamma: The factor of "step", and of "exponential" over the whole run.
+        milestones: The epochs at which "step" multiplies the learning rate by `gamma`.
+        clip: The largest gradient norm; None does not clip.
+        accumulate: The number of parts that each batch is computed in, to save memory.
+        balanced: The number of samples of each class in a batch; None draws batches at random.
+        augment: Names of augmentations, with a number where they take one: "flip", "pad-crop:4".
+        evaluation: "eval", or "batch-statistics" to evaluate in training mode, as some published results did.
+        report: The epoch to report: "auto" (the best on validation data, or the last without any), "last" or "best-test".
+        seed: The seed of initial weights, batches and augmentation.
+        threads: The number of CPU threads; it changes results in the last bits.
+        accelerator: Lightning Fabric's accelerator: "auto", "cpu", "cuda" or "mps".
+        devices: The number of devices.
+        strategy: Lightning Fabric's strategy, such as "ddp".
+        precision: "32-true", "64-true" or "bf16-mixed".
+        compile: Whether to compile the model.
+        workers: The number of processes that read image files ahead.
+
+    >>> Settings(epochs=3, optimizer="sgd", lr=0.1).epochs
+    3
+    """
+
     epochs: int = 10
-    batch_size: int = 128  # over all processes
+    batch_size: int = 128
     optimizer: str = "adam"
     lr: float = 1e-3
-    momentum: float = 0.9  # of SGD
+    momentum: float = 0.9
     nesterov: bool = False
     weight_decay: float = 0.0
     schedule: str = "constant"
-    warmup: int = 0  # epochs of linear warm-up before the schedule
-    gamma: float = 0.1  # the factor of "step" and, a whole run, of "exponential"
-    milestones: tuple[int, ...] = ()  # epochs at which "step" multiplies by gamma
-    clip: float | None = None  # largest gradient norm
-    accumulate: int = 1  # parts that each batch is computed in, to save memory
-    balanced: int | None = None  # samples a class in each batch
+    warmup: int = 0
+    gamma: float = 0.1
+    milestones: tuple[int, ...] = ()
+    clip: float | None = None
+    accumulate: int = 1
+    balanced: int | None = None
     augment: tuple[str, ...] = ()
-    evaluation: str = "eval"  # or "batch-statistics": measured in training mode, as some published figures were
-    report: str = "auto"  # the epoch that counts: best on validation data, else the last; or "last", or "best-test"
+    evaluation: str = "eval"
+    report: str = "auto"
     seed: int = 0
-    threads: int = 1  # of this process: their number changes the bits
+    threads: int = 1
     accelerator: str = "auto"
     devices: int = 1
     strategy: str = "auto"
     precision: str = "32-true"
     compile: bool = False
-    workers: int = 0  # that read images ahead
+    workers: int = 0
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -59,15 +92,15 @@ class Settings:
         if self.clip is not None:
             check_number("clip", self.clip, low=0, open_low=True)
         if self.warmup >= self.epochs:
-            raise InputError(f"warmup: expected fewer epochs than the {self.epochs} of the run, got {self.warmup}.")
+            raise InputError(f"warmup: expected less than epochs ({self.epochs}), got {self.warmup}.")
         object.__setattr__(self, "milestones", tuple(self.milestones))
         object.__setattr__(self, "augment", tuple(self.augment))
 
     @classmethod
     def of(cls, **values: Any) -> Self:
-        """Settings from keywords, an unknown one named with its near matches."""
+        """Return settings from keywords; an unknown keyword raises `InputError` with similar names."""
         known = [field.name for field in fields(cls)]
         for name in values:
             if name not in known:
-                raise InputError(f"there is no training setting {name!r}.{near(name, known)}")
+                raise InputError(f"{name}: there is no training setting of this name.{near(name, known)}")
         return cls(**values)

@@ -1,4 +1,4 @@
-"""What is trained on what: a task hands the loop its batches, takes losses and measures. Nobody needs to fork the loop."""
+"""Tasks: the data, the loss and the evaluation that the training loop works with."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -12,38 +12,56 @@ from labelkin._checks import InputError, near
 from labelkin.data import AUGMENTATIONS, Batches, Dataset
 from labelkin.data.batches import Minibatch
 from labelkin.structure import Taxonomy
-from labelkin.training.conclusion import conclude
+from labelkin.training.conclusion import final_metrics
 from labelkin.training.model import Model
 from labelkin.training.settings import Settings
 
-EVALUATION_BATCH = 1024
+EVALUATION_BATCH = 1024  # samples on each process
 
 
 class Place(NamedTuple):
-    """Where a process stands: its device, and its place among the processes."""
+    """The device of a process and its rank among all processes.
+
+    Attributes:
+        device: The device.
+        rank: The rank of this process.
+        world: The number of processes.
+        gather: Stacks the tensors (n, ...) of all processes to (world, n, ...).
+
+    >>> Place(torch.device("cpu")).gather(torch.zeros(3)).shape
+    torch.Size([1, 3])
+    """
 
     device: torch.device
     rank: int = 0
     world: int = 1
-    gather: Callable[[Tensor], Tensor] = lambda part: part.unsqueeze(0)  # (n, ...) to (world, n, ...)
+    gather: Callable[[Tensor], Tensor] = lambda part: part.unsqueeze(0)
 
 
 class Evaluation(NamedTuple):
+    """The metrics of a part of the data, and the outputs they come from in the part's order.
+
+    A classifier's outputs are "scores" (n, K) and "target" (n,).
+    """
+
     metrics: dict[str, float]
-    outputs: dict[str, Tensor]  # "scores" (n, K) and "target" (n,), in the split's order
+    outputs: dict[str, Tensor]
 
 
 class Task(ABC):
-    """Batches in, numbers out."""
+    """What `Trainer` trains on: subclass it for a new kind of data instead of writing another loop.
+
+    `Classify` trains classifiers, `Translate` sequence-to-sequence models.
+    """
 
     @property
     def chosen_by(self) -> str:
-        """The metric that chooses the epoch."""
+        """The metric that selects the best epoch."""
         return "accuracy"
 
     @abstractmethod
     def batches(self, settings: Settings, place: Place) -> Any:
-        """The training batches: `len()` steps an epoch, `epoch(e, start=s)` to iterate."""
+        """Return the training batches: `len(batches)` steps in an epoch, `batches.epoch(e, start=s)` to iterate."""
 
     @abstractmethod
     def loss(self, model: Callable[..., Any], batch: Any) -> Any:
@@ -51,28 +69,37 @@ class Task(ABC):
 
     @abstractmethod
     def parts(self, batch: Any, count: int) -> list[Any]:
-        """A batch in `count` parts, for gradient accumulation."""
+        """Split a batch into `count` parts, for gradient accumulation; each has a `weight` tensor."""
 
     @abstractmethod
     def refresh(self, model: Model, place: Place) -> None:
-        """A pass over the training set for objectives that need one."""
+        """Pass over the training set at the end of an epoch, for objectives that need it."""
 
     @abstractmethod
     def evaluate(self, model: Model, part: str, place: Place) -> Evaluation:
-        """The metrics and outputs on a part of the data ("val", "test"), the same on every process."""
+        """Evaluate the model on a part of the data ("val", "test"); the result is the same on every process."""
 
-    def conclude(self, model: Model, tested: Evaluation) -> dict[str, float]:
-        """What is said of the trained model at the end, from its evaluation on the test set."""
+    def final_metrics(self, model: Model, tested: Evaluation) -> dict[str, float]:
+        """Return the final metrics of the trained model from its evaluation on the test set."""
         return tested.metrics
 
     @property
     @abstractmethod
     def parts_evaluated(self) -> tuple[str, ...]:
-        """The parts measured after every epoch; "val", where it is there, chooses the epoch that counts."""
+        """The parts to evaluate after every epoch; "val", if present, selects the best epoch."""
 
 
 class Classify(Task):
-    """Classification of a `Dataset`."""
+    """Train a classifier on a `Dataset`.
+
+    Args:
+        dataset: The data set.
+        taxonomy: The tree for hierarchical metrics; by default the data set's own, if it has one.
+
+    >>> from labelkin import data
+    >>> Classify(data.load("digits")).parts_evaluated
+    ('test',)
+    """
 
     def __init__(self, dataset: Dataset, taxonomy: Taxonomy | None = None) -> None:
         self.dataset = dataset
@@ -81,9 +108,11 @@ class Classify(Task):
 
     @property
     def parts_evaluated(self) -> tuple[str, ...]:
+        """The test set, and the validation set if there is one."""
         return ("test",) if self.dataset.val is None else ("val", "test")
 
     def batches(self, settings: Settings, place: Place) -> Batches:
+        """Return shuffled, augmented and normalized batches of the training set."""
         return Batches(
             self.dataset.train,
             batch_size=min(settings.batch_size, len(self.dataset.train)),
@@ -99,14 +128,16 @@ class Classify(Task):
         )
 
     def loss(self, model: Callable[..., Any], batch: Minibatch) -> Any:
-        weight = batch.weight if batch.weighted else None  # with weights, a loss masks all outputs
+        """Return the loss of a batch; without weights if all are 1, since weights make the loss mask its outputs."""
+        weight = batch.weight if batch.weighted else None
         return model(batch.inputs, batch.targets, index=batch.index, weight=weight)
 
     def weighed(self, batch: Minibatch) -> Minibatch:
-        """A training batch with the weights of its samples; a task whose samples have some multiplies them in here."""
+        """Return a training batch with sample weights; override this for samples that have weights."""
         return batch
 
     def parts(self, batch: Minibatch, count: int) -> list[Minibatch]:
+        """Apply the sample weights and split a batch into `count` parts."""
         weighed = self.weighed(batch)
         weighted = batch.weighted or weighed.weight is not batch.weight
         if count == 1:
@@ -115,11 +146,12 @@ class Classify(Task):
         return [Minibatch(*part, weighted) for part in zip(*fields, strict=True)]
 
     def refresh(self, model: Model, place: Place) -> None:
+        """Give the objective the outputs of all training samples."""
         batches = map(self.weighed, self._in_order("train", place))
         model.objective.refresh((_outputs(model, batch), batch.targets, batch.weight) for batch in batches)
 
     def _in_order(self, part: str, place: Place) -> Iterator[Minibatch]:
-        """All samples of a part, in order; moved to the device once."""
+        """Iterate over the samples of a part in order; they are moved to the device once."""
         if part not in self._ordered:
             split = self.dataset.splits[part]
             self._ordered[part] = Batches(
@@ -133,6 +165,7 @@ class Classify(Task):
         return self._ordered[part].epoch(0)
 
     def evaluate(self, model: Model, part: str, place: Place) -> Evaluation:
+        """Compute the scores of all samples of a part and their summary metrics."""
         found: list[list[Tensor]] = []
         for batch in self._in_order(part, place):
             scores = model.objective.scores(_outputs(model, batch))
@@ -145,21 +178,22 @@ class Classify(Task):
         scores, target = scores[order].float(), target[order]
         return Evaluation(metrics.summary(scores, target, self.taxonomy), {"scores": scores, "target": target})
 
-    def conclude(self, model: Model, tested: Evaluation) -> dict[str, float]:
-        return conclude(model.objective, tested.outputs["scores"], tested.outputs["target"], self.taxonomy)
+    def final_metrics(self, model: Model, tested: Evaluation) -> dict[str, float]:
+        """Return the metrics of `conclusion.final_metrics`."""
+        return final_metrics(model.objective, tested.outputs["scores"], tested.outputs["target"], self.taxonomy)
 
 
 def _outputs(model: Model, batch: Minibatch) -> Any:
-    """What the model makes of a batch, in the precision of its weights."""
+    """Return the model's outputs for a batch, with inputs in the precision of its weights."""
     return model(batch.inputs.to(next(model.parameters()).dtype))
 
 
 def augmentation(text: str) -> Any:
-    """An augmentation by name, with a number where it takes one: "flip", "pad-crop:4", "rotation:15"."""
+    """Return an augmentation by name, with a number where it takes one: "flip", "pad-crop:4", "rotation:15"."""
     name, _, argument = text.partition(":")
     if name not in AUGMENTATIONS:
         raise InputError(
-            f"augment: expected some of {', '.join(AUGMENTATIONS)}, got {name!r}.{near(name, AUGMENTATIONS)}"
+            f"augment: expected names from {', '.join(AUGMENTATIONS)}, got {name!r}.{near(name, AUGMENTATIONS)}"
         )
     if not argument:
         return AUGMENTATIONS[name]()

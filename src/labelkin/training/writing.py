@@ -1,4 +1,4 @@
-"""Sentences written by a trained model."""
+"""Decode sentences with a trained sequence-to-sequence model."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
@@ -12,17 +12,26 @@ from labelkin.decide.search import Found, beam_search, greedy_search
 from labelkin.models.seq2seq import Seq2Seq
 from labelkin.training.model import Model
 
-ROWS = 1024  # sequences decoded at once, of all beams together
-SENTENCES = 256  # padded to one length
+ROWS = 1024  # sequences decoded at once, counting all beams
+SENTENCES = 256  # sentences padded to one length
 
 
 class Search(NamedTuple):
-    """How sentences are written: greedily with `beam` 1; `length_penalty` is `beam_search`'s."""
+    """Options of the decoder.
+
+    Attributes:
+        beam: The beam width; 1 decodes greedily.
+        length_penalty: As in `beam_search`.
+
+    >>> Search(beam=4).check()
+    Search(beam=4, length_penalty=0.0)
+    """
 
     beam: int = 10
     length_penalty: float = 0.0
 
     def check(self) -> "Search":
+        """Return these options; raises `InputError` if one is out of range."""
         check_count("beam", self.beam)
         check_number("length_penalty", self.length_penalty, low=0)
         return self
@@ -30,9 +39,18 @@ class Search(NamedTuple):
 
 @torch.no_grad()
 def write(model: Model, source: Tensor, lengths: Tensor, search: Search) -> list[list[int]]:
-    """The words, without the end, that the model writes for source sentences (n, S); never the unknown word.
+    """Decode source sentences.
 
-    At most ten words more than twice the source are written.
+    A decoded sentence has at most 2 L + 10 words for a source of L words, and never contains the unknown word.
+
+    Args:
+        model: The trained model.
+        source: (n, S) the words of the source sentences.
+        lengths: (n,) their lengths.
+        search: The decoder's options.
+
+    Returns:
+        The words of each sentence, without the end symbol.
     """
     found: list[list[int]] = []
     size = max(1, ROWS // search.beam)
@@ -44,6 +62,7 @@ def write(model: Model, source: Tensor, lengths: Tensor, search: Search) -> list
 
 
 def _search(model: Model, source: Tensor, lengths: Tensor, search: Search, most: int) -> Found:
+    """Decode one batch with at most `most` words for each sentence."""
     objective, net = model.objective, cast(Seq2Seq, model.backbone)
 
     def step(words: Tensor, state: Any) -> tuple[Tensor, Any]:
@@ -64,7 +83,15 @@ def _search(model: Model, source: Tensor, lengths: Tensor, search: Search, most:
 def translate_texts(
     model: Model, source: Language, target: Language, texts: Sequence[str], search: Search
 ) -> list[str]:
-    """A sentence for each, in order; those of like length are written together."""
+    """Translate texts, in order; texts of similar length are decoded together.
+
+    Args:
+        model: The trained model.
+        source: The language of the texts.
+        target: The language to translate into.
+        texts: The texts.
+        search: The decoder's options.
+    """
     device = next(model.parameters()).device
     encoded = [[*source.encode(text), END] for text in texts]
     order = sorted(range(len(texts)), key=lambda place: len(encoded[place]))
