@@ -1,6 +1,7 @@
 """The command line for tests: in this process or in one of its own, and real digits as files."""
 
 import os
+import resource
 import subprocess
 import sys
 
@@ -38,6 +39,22 @@ def start(*arguments, **options):
     command = [sys.executable, "-m", "labelkin", *map(str, arguments)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(command, env=environment, **pipes, **options)
+
+
+def processor_seconds(*command):
+    """The processor time of a command, the least of three runs, and what it printed.
+
+    It grows by a multiple where other programs share caches and memory: compare it with that of another command.
+    """
+    taken = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        told = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, env=environment)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert told.returncode == 0, told.stderr
+        taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(taken), told.stdout
 
 
 def write_images(root, places, count=6):

@@ -57,10 +57,10 @@ def test_help_comes_without_torch(arguments: list[str]):
 
 
 def test_a_first_objective_is_there_soon_after_torch():
-    """In processor time, which other programs on the machine do not lengthen."""
+    """In processor time, against that of importing torch itself in the same process."""
     code = (
-        "import torch, time; start = time.process_time()\n"
+        "import time; start = time.process_time(); import torch; ready = time.process_time()\n"
         "import labelkin; labelkin.OneHot(classes=10)\n"
-        "print(time.process_time() - start)"
+        "print((time.process_time() - ready) / (ready - start))"
     )
-    assert min(float(run(code)) for _ in range(3)) < 0.3
+    assert min(float(run(code)) for _ in range(3)) < 0.5
