@@ -26,7 +26,19 @@ class Minibatch(NamedTuple):
     targets: Tensor
     index: Tensor  # type: ignore[assignment]  # hides tuple.index
     weight: Tensor
-    weighted: bool = True  # False where it is known, without a look at the device, that every weight is 1
+
+    @property
+    def weighted(self) -> bool:
+        """Whether some weight may differ from 1; known without reading the device."""
+        return True
+
+
+class UnweightedMinibatch(Minibatch):
+    """A batch whose weights are all 1, so that a loss can do without them."""
+
+    @property
+    def weighted(self) -> bool:
+        return False
 
 
 class Batches:
@@ -132,7 +144,8 @@ class Batches:
             rows, weight = self._shard(span)
             index = order[span][rows]
             inputs, targets = self._inputs[index], self._targets[index]
-            yield Minibatch(inputs, targets, index, weight.clone(), self._padded(span))
+            kind = Minibatch if self._padded(span) else UnweightedMinibatch
+            yield kind(inputs, targets, index, weight.clone())
 
     def _from_files(self, order: Tensor, spans: Sequence[slice]) -> Iterator[Minibatch]:
         assert isinstance(self.split, FileSplit)
@@ -145,8 +158,8 @@ class Batches:
                 weight[list(failures)] = 0.0
                 index = index.to(self.device)
                 images = images.to(self.device, non_blocking=True)
-                weighted = bool(failures) or self._padded(span)
-                yield Minibatch(images, self._targets[index], index, weight, weighted)
+                kind = Minibatch if failures or self._padded(span) else UnweightedMinibatch
+                yield kind(images, self._targets[index], index, weight)
 
     def _report(self, failures: dict[int, str]) -> None:
         """Stop at the first image that cannot be read, or warn once of each."""

@@ -139,11 +139,10 @@ class Classify(Task):
     def parts(self, batch: Minibatch, count: int) -> list[Minibatch]:
         """Apply the sample weights and split a batch into `count` parts."""
         weighed = self.weighed(batch)
-        weighted = batch.weighted or weighed.weight is not batch.weight
+        kind = type(batch) if weighed.weight is batch.weight else Minibatch  # which says that it has weights
         if count == 1:
-            return [weighed._replace(weighted=weighted)]
-        fields = (torch.chunk(field, count) for field in weighed[:-1])
-        return [Minibatch(*part, weighted) for part in zip(*fields, strict=True)]
+            return [kind(*weighed)]
+        return [kind(*part) for part in zip(*(torch.chunk(field, count) for field in weighed), strict=True)]
 
     def refresh(self, model: Model, place: Place) -> None:
         """Give the objective the outputs of all training samples."""

@@ -73,8 +73,7 @@ class Translate(Task):
         """Split a batch into `count` parts."""
         if count == 1:
             return [batch]
-        fields = (torch.chunk(field, count) for field in batch[:-1])
-        return [PairBatch(*part, batch.weighted) for part in zip(*fields, strict=True)]
+        return [type(batch)(*part) for part in zip(*(torch.chunk(field, count) for field in batch), strict=True)]
 
     def refresh(self, model: Model, place: Place) -> None:
         """Give the objective the outputs of all training words."""

@@ -23,7 +23,19 @@ class PairBatch(NamedTuple):
     targets: Tensor  # (B, T) the target's words, then END
     weight: Tensor  # (B, T) 1, and 0 on padding
     index: Tensor  # type: ignore[assignment]  # (B,) the pairs' positions in the split; hides tuple.index
-    weighted: bool = True  # False where it is known, without a look at the device, that every weight is 1
+
+    @property
+    def weighted(self) -> bool:
+        """Whether some weight may differ from 1; known without reading the device."""
+        return True
+
+
+class UnweightedPairBatch(PairBatch):
+    """A batch whose weights are all 1, so that a loss can do without them."""
+
+    @property
+    def weighted(self) -> bool:
+        return False
 
 
 class PairBatches:
@@ -90,8 +102,9 @@ class PairBatches:
         targets, real = _padded(self._target, index, int(target_lengths.max()))
         previous = torch.cat([torch.full_like(targets[:, :1], END), targets[:, :-1]], 1)
         weight = real.float() * share.weight.to(self.device).unsqueeze(1)
-        weighted = bool(target_lengths.min() < target_lengths.max()) or not bool(share.weight.all())
-        return PairBatch(source, torch.from_numpy(source_lengths), previous, targets, weight, index, weighted)
+        full = bool(target_lengths.min() == target_lengths.max()) and bool(share.weight.all())
+        kind = UnweightedPairBatch if full else PairBatch
+        return kind(source, torch.from_numpy(source_lengths), previous, targets, weight, index)
 
 
 def _on(sentences: Sentences, device: torch.device) -> Sentences:
