@@ -136,7 +136,7 @@ class Batches:
     def _padded(self, span: slice) -> bool:
         """Return whether this rank's rows of a batch include padding; the last ranks are padded first."""
         count = span.stop - span.start
-        return (self.rank + 1) * -(-count // self.world) > count
+        return bool((self.rank + 1) * -(-count // self.world) > count)
 
     def _from_memory(self, order: Tensor, spans: Sequence[slice]) -> Iterator[Minibatch]:
         assert self._inputs is not None

@@ -27,7 +27,7 @@ class LossSum:
         exact = device.type == "cpu" if exact is None else exact
         self.dtype = torch.float64 if exact else torch.float32
         self.device = device
-        self.restore(0.0)
+        self._sum = self._error = torch.zeros((), dtype=self.dtype, device=device)
 
     def add(self, loss: Tensor) -> None:
         """Add a loss; nothing is read from the device."""
