@@ -315,7 +315,7 @@ METHOD_MUTANTS = [
     Mutant(
         "depth distance: counted from the root",
         "structure/distances.py",
-        "return tree.depth.max() - shared",
+        "return int(tree.depth.max()) - shared",
         "return np.maximum(left, right) - shared",
         "test_tree_distances.py",
     ),

@@ -30,7 +30,8 @@ def superclasses(taxonomy: Taxonomy, *, named: bool = True) -> Groups | None:
 
 def tree_order(taxonomy: Taxonomy) -> list[int]:
     """Class positions in the order in which the leaves lie, left to right."""
-    return taxonomy.preorder[taxonomy.leaves].argsort().tolist()
+    order: list[int] = taxonomy.preorder[taxonomy.leaves].argsort().tolist()
+    return order
 
 
 def _by_classes(taxonomy: Taxonomy, nodes: list[int], node: int) -> str:

@@ -17,7 +17,7 @@ DISTANCES: tuple[DistanceKind, ...] = ("semantic", "edges", "height", "depth")
 
 
 def pair_distances(tree: Taxonomy, distance: DistanceKind, left: Ints, right: Ints) -> Floats:
-    met = np.asarray(tree.lca(left, right))
+    met: Ints = np.asarray(tree.lca(left, right))
     if distance == "height":
         return tree.height[met].astype(np.float64)
     found = _from_depths(tree, distance, tree.depth[left], tree.depth[right], tree.depth[met].astype(np.float64))
@@ -46,7 +46,7 @@ def _from_depths(tree: Taxonomy, distance: DistanceKind, left: Ints, right: Ints
     if distance == "edges":
         return left + right - 2.0 * shared
     if distance == "depth":
-        return tree.depth.max() - shared
+        return int(tree.depth.max()) - shared
     return np.maximum(left, right) - shared
 
 
