@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from labelkin import _files
-from labelkin.experiments import Bench, RunSpec, train
+from labelkin.experiments import DataWorkspace, RunSpec, train
 from labelkin.training import Settings
 from labelkin.training.fabric import make_fabric
 from labelkin.training.progress import Silent
@@ -87,14 +87,14 @@ def main() -> int:
     objective, base = sys.argv[1], Path(sys.argv[2])
     torch.set_num_threads(1)
     spec = spec_for(objective)
-    bench = Bench(spec)
+    bench = DataWorkspace(spec)
     bench.context.without_data()
     make_fabric(spec.settings)  # so that the children inherit the data and the imports
 
     def run(folder: Path, fatal: int | None = None, slow: float = 0.0) -> None:
         writes = CountedWrites(fatal)
         writes.install()
-        train(spec, folder, resume=True, bench=bench, progress=lambda steps: Slow(slow))
+        train(spec, folder, resume=True, workspace=bench, progress=lambda steps: Slow(slow))
         (folder.parent / f"{folder.name}.count").write_text(str(writes.count))
 
     whole = base / "whole"

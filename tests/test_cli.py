@@ -255,7 +255,7 @@ def test_nested_folders_train_with_their_own_tree(nested, tmp_path):
     assert f"the one that '{nested}' comes with" in result.stdout
     import labelkin
 
-    model = labelkin.load(run_in(tmp_path / "runs", "hierarchical"))
+    model = labelkin.load_run(run_in(tmp_path / "runs", "hierarchical"))
     assert model.taxonomy == Taxonomy.from_paths([NESTED[int(name)] for name in model.classes])
 
 
@@ -422,7 +422,7 @@ def test_a_run_of_another_version_or_damaged_is_refused(tmp_path):
     for command in (("evaluate", run), ("train", "--resume", run)):
         assert "written in layout 99, this labelkin reads 2" in refused(*command)
     (run / "config.json").write_text(config[:50])
-    assert "config.json: damaged" in refused("evaluate", run)
+    assert "config.json: the file is damaged" in refused("evaluate", run)
     (run / "config.json").write_text(config.replace('"objective": "one-hot"', '"objective": "hierarchical"'))
     assert "weights are of another model" in refused("evaluate", run)
     (run / "config.json").write_text(config)

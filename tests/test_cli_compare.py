@@ -22,7 +22,7 @@ GRID = ("--grid", "label-embedding.tau=1,2")
             "the grid of 'tau': expected each once, got 1, 1.",
         ),
         (("--html", "nodir/x.html"), "nodir/x.html: there is no folder 'nodir'"),
-        (("a.en:a.de", "--html", "x.html"), "a.en:a.de: translates, and a page is made of classifiers alone"),
+        (("a.en:a.de", "--html", "x.html"), "a.en:a.de: is a translation run; reports cover classification only"),
         (("--html", "x.pdf"), "x.pdf: expected a name that ends in .html"),
     ],
 )
@@ -49,7 +49,7 @@ def test_tables_that_differ_in_settings_are_headed_by_them(tmp_path):
         assert call(*BOTH, *given, "--out", tmp_path).exit_code == 0
     told = call("runs", "compare", tmp_path).stdout
     headings = [line for line in told.splitlines() if line.startswith("digits, tiny-cnn, the tree built")]
-    assert sorted(line.partition("since none was given, ")[2] for line in headings) == [
+    assert sorted(line.partition("because none was given, ")[2] for line in headings) == [
         "epochs 1, augment none, subset default:",
         "epochs 2, augment flip+shift:0.1, subset 0.5:",
         "epochs 2, augment none, subset default:",

@@ -190,10 +190,10 @@ ONE_HOT = row("one-hot", 0, 0)
             "Better than one-hot: a. Worse than one-hot: b. (3 seeds",
         ),
         ([ONE_HOT, row("a", 0.01, 0.03), row("b", -0.01, 0.03)], "Better than one-hot: a. No difference"),
-        ([ONE_HOT, row("a", -0.01, 0.01)], "No difference to one-hot is shown. (3 seeds"),
+        ([ONE_HOT, row("a", -0.01, 0.01)], "No significant difference to one-hot. (3 seeds"),
         ([row("one-hot", nan, nan, 1), row("a", nan, nan, 1)], "One seed cannot tell a difference"),
         ([row("a", nan, nan)], "Without a reference"),
-        ([ONE_HOT], "one-hot is alone here"),
+        ([ONE_HOT], "one-hot is the only objective"),
         (
             [ONE_HOT, row("a", nan, nan)._replace(difference=nan)],
             "No other objective has a seed in common with one-hot",
@@ -208,7 +208,7 @@ def test_the_verdict_goes_as_far_as_the_seeds(rows: list[Row], sentence: str):
 def test_the_verdict_says_how_many_seeds_would_settle_it():
     rows = [ONE_HOT, row("a", -0.01, 0.01, settle=40), row("b", -0.01, 0.02, settle=9), row("c", 0.01, 0.02, settle=2)]
     said = verdict(Comparison(rows, "one-hot", "digits", "given", Path(), {}, []))
-    assert said.endswith("About 9 seeds would settle b, if it is as far off as it seems.")
+    assert said.endswith("About 9 seeds would show the difference of b if it is this large.")
 
 
 def test_every_column_has_a_cell():

@@ -10,8 +10,8 @@ from torch import nn
 
 import labelkin
 from labelkin import decide, metrics
-from labelkin.experiments import Bench, RunSpec, train
-from labelkin.experiments.predictor import load
+from labelkin.experiments import DataWorkspace, RunSpec, train
+from labelkin.experiments.predictor import load_run
 from labelkin.training import RunFolder, Settings, Trained
 from labelkin.training.conclusion import final_metrics
 from labelkin.training.modes import batch_statistics
@@ -32,7 +32,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunFolder]:
 
 @pytest.mark.parametrize("name", ["one-hot", "hierarchical", "adaptive-labels"])
 def test_the_final_metrics_are_those_of_the_kept_outputs(runs: dict[str, RunFolder], name: str):
-    predictor, final, outputs = load(runs[name].path), runs[name].final, runs[name].outputs()
+    predictor, final, outputs = load_run(runs[name].path), runs[name].final, runs[name].outputs()
     scores, target, tree = outputs["scores"], outputs["target"], predictor.taxonomy
     distance = tree.distance("height")
     probs = scores.double().exp().numpy()
@@ -53,10 +53,10 @@ def test_the_final_metrics_are_those_of_the_kept_outputs(runs: dict[str, RunFold
 def test_where_an_objective_learns_no_vectors_the_class_means_of_its_scores_stand_for_them(runs: dict[str, RunFolder]):
     outputs, final = runs["one-hot"].outputs(), runs["one-hot"].final
     means = torch.stack([outputs["scores"][outputs["target"] == k].double().mean(0) for k in range(10)])
-    distances = load(runs["one-hot"].path).taxonomy.distance("height")
+    distances = load_run(runs["one-hot"].path).taxonomy.distance("height")
     expected = metrics.structure_correlation(means, distances, given="vectors").mean
     assert final["structure"] == pytest.approx(expected)
-    learned = load(runs["adaptive-labels"].path).model.objective.label_vectors()
+    learned = load_run(runs["adaptive-labels"].path).model.objective.label_vectors()
     expected = metrics.structure_correlation(learned, distances, given="vectors").mean
     assert runs["adaptive-labels"].final["structure"] == pytest.approx(expected)
 
@@ -102,7 +102,7 @@ def test_the_best_epoch_on_the_test_set_is_reported_where_asked_for():
     data = {"subset": 0.3}
     settings = {"epochs": 6, "batch_size": 64, "lr": 0.02}
     spec = RunSpec(settings=Settings(**settings, report="best-test"), data_options=data)
-    trained = train(spec, bench=Bench(spec))
+    trained = train(spec, workspace=DataWorkspace(spec))
     accuracies = [row["test_accuracy"] for row in trained.history]
     assert trained.epoch == max(range(6), key=lambda e: (accuracies[e], e)) + 1
     assert trained.metrics["accuracy"] == max(accuracies)

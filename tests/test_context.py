@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from labelkin import OBJECTIVES, Context, InputError, load, relations
-from labelkin.experiments import Bench, RunSpec, evaluate, train
+from labelkin import OBJECTIVES, Context, InputError, load_run, relations
+from labelkin.experiments import DataWorkspace, RunSpec, evaluate, train
 from labelkin.training import RunFolder, Settings
 
 QUICK = Settings(epochs=1, batch_size=64)
@@ -37,19 +37,19 @@ def test_an_objective_that_needs_no_discriminant_analysis_makes_none(analyses, t
 
 
 def test_one_that_needs_it_makes_it_once_and_keeps_it(analyses, tmp_path: Path):
-    bench = Bench(spec("one-hot"))
+    bench = DataWorkspace(spec("one-hot"))
     for number, options in enumerate([{}, {"relation": "lda"}]):
-        train(spec("mixed-cross-entropy", options=options), tmp_path / f"{number}", bench=bench)
+        train(spec("mixed-cross-entropy", options=options), tmp_path / f"{number}", workspace=bench)
     assert len(analyses) == 1
     kept = RunFolder(tmp_path / "0").setup["context"]["similar"]
     assert torch.equal(kept, bench.context.similarity())
-    assert load(tmp_path / "0").model.objective.num_classes == 10  # built anew without the data
+    assert load_run(tmp_path / "0").model.objective.num_classes == 10  # built anew without the data
 
 
 def test_what_is_kept_does_not_depend_on_what_ran_before(analyses, tmp_path: Path):
-    bench = Bench(spec("one-hot"))
+    bench = DataWorkspace(spec("one-hot"))
     for name in ("one-hot", "mixed-cross-entropy", "one-hot"):
-        train(spec(name), tmp_path / f"{len(analyses)}-{name}", bench=bench)
+        train(spec(name), tmp_path / f"{len(analyses)}-{name}", workspace=bench)
     first, last = (tmp_path / f"{n}-one-hot" / "setup.safetensors" for n in (0, 1))
     assert first.read_bytes() == last.read_bytes()
 

@@ -80,8 +80,8 @@ def test_a_config_of_another_program_is_not_a_run(content: str, tmp_path: Path):
     (tmp_path / "config.json").write_text(content)
     put(tmp_path, FILES["dotfiles"])
     before = snapshot(tmp_path)
-    assert "does not contain a run; labelkin did not write its config.json" in refused(*TRAIN, "--out", tmp_path)
-    with pytest.raises(InputError, match="labelkin did not write its config"):
+    assert "it has no config.json that labelkin wrote" in refused(*TRAIN, "--out", tmp_path)
+    with pytest.raises(InputError, match="no config.json that labelkin wrote"):
         train(SPEC, tmp_path, resume=True)
     assert snapshot(tmp_path) == before
 

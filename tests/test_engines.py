@@ -108,7 +108,7 @@ def test_a_worker_that_dies_is_replaced_and_its_run_gone_on_with(whole: Path, tm
     outcome = execute(plan, tmp_path, jobs=2, say=listen)
     assert (len(outcome.finished), outcome.failed) == (6, [])
     assert outcome.retries == 1
-    assert any("its process ended with -9; going on with it" in line for line in said)
+    assert any("its process ended with -9; resuming it" in line for line in said)
     ours, theirs = contents(tmp_path), contents(whole)
     assert ours == {name: theirs[name] for name in ours}
 

@@ -16,7 +16,7 @@ from labelkin.training import RunFolder
 from texts import paragraphs
 
 QUICK = ("--objective", "one-hot", "--epochs", "3", "--batch-size", "16", "--lr", "0.01")
-CHANGED = "not what it was when the run was trained on it"
+CHANGED = "the data changed since this run was trained"
 
 
 def train(data, run, *options):
@@ -51,7 +51,7 @@ def test_a_class_that_is_gone_or_renamed_is_said(photos: Path, tmp_path: Path):
     assert "lacks the class 'a' of the run" in refused("evaluate", tmp_path / "run", photos)
     (tmp_path / "a").rename(photos / "d")  # the same images in another order of classes
     assert CHANGED in refused("evaluate", tmp_path / "run")
-    assert "has the class 'd', which the run does not know" in refused("evaluate", tmp_path / "run", photos)
+    assert "has the class 'd', which the run was not trained on" in refused("evaluate", tmp_path / "run", photos)
     (photos / "d").rename(photos / "a")
     assert evaluate(tmp_path / "run").metrics["accuracy"] == accuracy
     shutil.rmtree(photos)

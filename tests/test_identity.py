@@ -12,7 +12,7 @@ from labelkin import OBJECTIVES, InputError
 from labelkin.data import fingerprint
 from labelkin.experiments import RunSpec
 from labelkin.experiments.identity import data_changed, data_id, run_id
-from labelkin.experiments.renames import RENAMED
+from labelkin.experiments.compatibility import RENAMED_OPTIONS
 from sentences import write_corpus
 
 PLACES = {0: "round/0", 8: "round/8", 1: "straight/1"}
@@ -201,4 +201,4 @@ def test_both_names_of_an_option_are_refused():
 
 def test_the_former_names_are_those_of_the_objectives():
     known = {name: dict(getattr(kind, "renamed_options", {})) for name, kind in OBJECTIVES.items()}
-    assert {name: names for name, names in known.items() if names} == RENAMED
+    assert {(name, old): new for name, names in known.items() for old, new in names.items()} == RENAMED_OPTIONS

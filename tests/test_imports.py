@@ -12,10 +12,11 @@ PUBLIC = [
     "AdaptiveLabels", "CompressedLabelEmbedding", "ConditionalSoftmax", "ConfidencePenalty", "Context", "ConvexHierarchical",
     "Hierarchical", "HierarchicalCrossEntropy", "InputError", "KinClassifier", "LabelEmbedding", "LabelSmoothing",
     "MixedCrossEntropy", "Model", "OBJECTIVES", "Objective", "OneHot", "PretrainedLabelEmbedding", "Retrospection",
-    "SemanticSmoothing", "StaticLabels", "Taxonomy", "__version__", "analysis", "audit", "bench", "compare", "data", "decide",
-    "experiments", "functional",
-    "load",
-    "metrics", "models", "objectives", "relations", "report", "structure", "training",
+    "SemanticSmoothing", "StaticLabels", "Taxonomy", "__version__", "analysis", "audit",
+    "audit_predictions", "bench", "compare", "data", "decide",
+    "evaluate", "experiments", "functional",
+    "load_run",
+    "metrics", "models", "objectives", "relations", "report", "structure", "train", "training",
 ]
 NAMES = [
     "adaptive-labels", "compressed-label-embedding", "conditional-softmax", "confidence-penalty", "convex-hierarchical",

@@ -19,7 +19,7 @@ LINES = [  # from the top; what stands on one line does not import its neighbour
     {"relations"},
     {"functional"},
     {"structure"},
-    {"_arrays"},
+    {"_arrays", "_run_files"},
     {"_checks", "_files", "_extras", "_version"},
 ]
 LEVEL = {room: level for level, line in enumerate(LINES) for room in line}

@@ -152,7 +152,7 @@ def test_what_papers_did_is_allowed_where_it_is_called_so():
     [
         ("data: [", "not YAML at line"),
         ("- one-hot", "expected keys such as `data`"),
-        ("data: digits\ndata: mnist", "the key 'data' is there twice"),
+        ("data: digits\ndata: mnist", "the key 'data' is given twice"),
         ("data: no-such-set", "no-such-set"),
         ("dat: digits", "plan.yaml: a plan has no key 'dat'"),
     ],
@@ -254,10 +254,8 @@ def test_what_a_budget_leaves_out_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(_Work, "_has_time", lambda self: self.done < 2)
     command = ("compare", "--objectives", "one-hot,static-labels", "--seeds", "0,1", "--epochs", 1, "--budget", "90s")
     told = call(*command, "--out", tmp_path, "--json")
-    left = (
-        "2 of 4 runs are left: they would not have ended within the budget of 90 s; the same command goes on with them."
-    )
-    assert left in told.stderr.splitlines()
+    left = "2 of 4 runs are left: they would not have finished within the budget of 90 s; run the same command again"
+    assert f"{left} to train them." in told.stderr.splitlines()
     found = json.loads(told.stdout)
     assert [row["seeds"] for row in found["rows"]] == [[0], [0]]
     assert [name.rpartition("-")[0] for name in found["not_begun"]] == ["one-hot-seed1", "static-labels-seed1"]

@@ -56,7 +56,7 @@ def predicted(run, *inputs, out):
 
 def scores_of(run, pixels):
     """Scores from the parts of the model, put together by hand."""
-    model = labelkin.load(run)
+    model = labelkin.load_run(run)
     inputs = (torch.from_numpy(pixels).float() / 255 - model.mean[:, None, None]) / model.std[:, None, None]
     with torch.no_grad():
         return model.model.objective.scores(model.model(inputs)), model.classes
@@ -205,7 +205,7 @@ def test_predictions_do_not_take_the_place_of_what_they_are_made_from(home, tmp_
         ("keep.csv", tmp_path / "keep.csv", "keep.csv: is one of the inputs, which would be overwritten"),
         ("keep.csv", tmp_path / "link.csv", "link.csv: is one of the inputs"),
         ("link.csv", tmp_path / "keep.csv", "keep.csv: is one of the inputs"),
-        ("keep.csv", home / "table.csv", "table.csv: is what the run was trained on"),
+        ("keep.csv", home / "table.csv", "table.csv: is a file that the run was trained on"),
         ("keep.csv", run / "metrics.csv", "metrics.csv: is a file of the run itself"),
     ]:
         assert sentence in refused("predict", run, tmp_path / given, "-o", output)
@@ -224,7 +224,7 @@ def test_parts_of_a_folder_that_was_trained_on_are_not_overwritten(tmp_path):
     train(tmp_path / "run", tmp_path / "data", "one-hot")
     write_table(tmp_path / "new.csv", names, FOUND.data[300:310])
     told = refused("predict", tmp_path / "run", tmp_path / "new.csv", "-o", tmp_path / "data/test.csv")
-    assert "test.csv: is what the run was trained on" in told
+    assert "test.csv: is a file that the run was trained on" in told
 
 
 def test_help_names_what_is_taken():
@@ -266,7 +266,7 @@ def test_data_with_other_classes_is_refused(home, tmp_path):
     names[7] = "sevn"
     np.savez(tmp_path / "typo.npz", x=PIXELS, y=names[FOUND.target])
     told = refused("evaluate", tmp_path / "run", tmp_path / "typo.npz")
-    assert "has the class 'sevn', which the run does not know. Did you mean 'seven'" in told
+    assert "has the class 'sevn', which the run was not trained on. Did you mean 'seven'" in told
 
 
 def test_other_images_are_brought_to_the_runs_form(home, tmp_path):
@@ -318,10 +318,10 @@ def test_an_onnx_file_gives_the_models_log_probabilities(run, home, tmp_path):
     assert "checked with" in result.stdout
     model = onnx.load(tmp_path / "model.onnx")
     model_classes = json.loads({entry.key: entry.value for entry in model.metadata_props}["classes"])
-    assert tuple(model_classes) == labelkin.load(home / run).classes
+    assert tuple(model_classes) == labelkin.load_run(home / run).classes
     inputs = PIXELS[:6, None] if run == "nested" else FOUND.data[:6].astype(np.float32)
     (found,) = ReferenceEvaluator(model).run(None, {"inputs": inputs})
-    expected = labelkin.load(home / run).predict(inputs).scores
+    expected = labelkin.load_run(home / run).predict(inputs).scores
     assert torch.allclose(torch.from_numpy(found), expected, atol=1e-4)
 
 

@@ -268,7 +268,7 @@ def test_what_is_gone_from_a_run_takes_nothing_else_with_it(digits: Comparison, 
     page = gather(summarise(Store(runs).records()))
     labels = [subject.label for subject in page.subjects]
     assert "static-labels" not in labels
-    assert any(told.startswith("static-labels cannot be looked into") for told in page.missing)
+    assert any(told.startswith("static-labels cannot be analyzed") for told in page.missing)
     one_hot = labels.index("one-hot")
     assert "outputs.safetensors" in panel(page, "confusions", one_hot).missing
     assert panel(page, "projection", one_hot).figures

@@ -9,7 +9,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import pdist
 
 from labelkin.data.inventory import inventory
-from labelkin.experiments import Store, compare, load
+from labelkin.experiments import Store, compare, load_run
 from labelkin.experiments.reproduce import looking
 from labelkin.experiments.reproduce.claims import check
 from labelkin.experiments.reproduce.recipe import recipe
@@ -30,7 +30,7 @@ def columns(tmp_path_factory):
 
 
 def objective_of(columns, row):
-    return load(columns["digits"][row][0].record.path).model.objective
+    return load_run(columns["digits"][row][0].record.path).model.objective
 
 
 def test_nearest_labels(columns):
@@ -90,7 +90,7 @@ def test_confusions_beside_those_in_print(tmp_path):
     asked = {"rows": ["hierarchical"], "backbone": "mlp", "seeds": 1, "scale": 0.02, "subset": 0.02}
     found = reproduce("002-figure12", **asked, store=tmp_path)
     (record,) = Store(tmp_path).records()
-    outputs, classes = RunFolder(record.path).outputs(), load(record.path).classes
+    outputs, classes = RunFolder(record.path).outputs(), load_run(record.path).classes
     pairs = zip(outputs["target"].tolist(), outputs["scores"].argmax(-1).tolist(), strict=True)
     counts = Counter(f"{classes[true]} as {classes[said]}" for true, said in pairs if true != said)
     columns = {"LeNet": {"hierarchical": [Run("hierarchical", 0, record.final, (), record=record)]}}

@@ -299,7 +299,7 @@ def test_a_batch_in_parts_is_the_batch():
     [
         ("retrospection", "keeps a table of all samples"),
         ("static-labels", "defines no probabilities to search by"),
-        ("conditional-softmax", "is not for sentences: it needs a tree"),
+        ("conditional-softmax", "cannot be used for translation: it needs a tree"),
     ],
 )
 def test_objectives_that_words_do_not_allow_are_refused(objective: str, message: str):

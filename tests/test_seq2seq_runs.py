@@ -13,7 +13,6 @@ from labelkin import InputError
 from labelkin.cli.corpus_options import CorpusOptions
 from labelkin.experiments import RunSpec, train
 from labelkin.experiments.neighbours import nearest_labels
-from labelkin.experiments.translation import train_translation
 from labelkin.experiments.translator import load_translator, translate_file
 from labelkin.report import check_classifies, read_comparisons
 from labelkin.training import Interrupted, RunFolder, Settings
@@ -45,14 +44,14 @@ def spec(data: str, objective: str = "compressed-label-embedding", epochs: int =
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run")
-    train_translation(spec(write_corpus(folder)), folder / "run")
+    train(spec(write_corpus(folder)), folder / "run")
     return folder / "run"
 
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plain")
-    train_translation(spec(write_corpus(folder), "one-hot", epochs=1), folder / "run")
+    train(spec(write_corpus(folder), "one-hot", epochs=1), folder / "run")
     return folder / "run"
 
 
@@ -73,8 +72,8 @@ def test_a_run_goes_on_after_an_interruption(run: Path, tmp_path: Path):
 
     asked = spec(write_corpus(tmp_path))
     with pytest.raises(Interrupted):
-        train_translation(asked, tmp_path / "run", log=stop)
-    train_translation(asked, tmp_path / "run", resume=True)
+        train(asked, tmp_path / "run", log=stop)
+    train(asked, tmp_path / "run", resume=True)
     whole, again = RunFolder(run), RunFolder(tmp_path / "run")
     assert again.history() == whole.history()
     for name, value in whole.model_state().items():
@@ -107,7 +106,7 @@ def test_a_translation_does_not_take_the_place_of_what_it_is_made_from(run: Path
     for output, what in (
         (tmp_path / "in.txt", "one of the inputs"),
         (tmp_path / "link.txt", "one of the inputs"),
-        (trained, "what the run was trained on"),
+        (trained, "a file that the run was trained on"),
         (run / "config.json", "a file of the run itself"),
     ):
         told = refused("translate", run, tmp_path / "in.txt", "-o", output)
@@ -120,26 +119,26 @@ def test_a_translation_does_not_take_the_place_of_what_it_is_made_from(run: Path
 @pytest.mark.parametrize("objective", ["hierarchical", "semantic-smoothing", "retrospection", "static-labels"])
 def test_an_objective_that_is_not_for_sentences_names_those_that_are(objective: str, taxonomy: tuple, tmp_path: Path):
     told = refused("train", write_corpus(tmp_path), "--objective", objective, *taxonomy, "--out", tmp_path / "run")
-    assert f"objective: '{objective}' is not for sentences: it" in told
+    assert f"objective: '{objective}' cannot be used for translation: it" in told
     assert told.endswith(f"These are: {', '.join(FOR_SENTENCES)}.\n")
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("objective", FOR_SENTENCES)
 def test_the_others_train_on_sentences(objective: str, tmp_path: Path):
-    trained = train_translation(spec(write_corpus(tmp_path), objective, epochs=1))
+    trained = train(spec(write_corpus(tmp_path), objective, epochs=1))
     assert 0 <= trained.metrics["bleu"] <= 100
 
 
 def test_a_page_is_made_of_classifiers(run: Path, plain: Path, tmp_path: Path):
     told = refused("report", run, "-o", tmp_path / "page.html")
-    assert "translates, and a page is made of classifiers alone" in told
+    assert "is a translation run; reports cover classification only" in told
     assert not (tmp_path / "page.html").exists()
-    with pytest.raises(InputError, match=r"a\.en:a\.de: translates, and a page is made of classifiers"):
+    with pytest.raises(InputError, match=r"a\.en:a\.de: is a translation run; reports cover"):
         check_classifies("digits", "a.en:a.de")
     check_classifies("digits", str(tmp_path))
     (tmp_path / "plan.yaml").write_text("data: multi30k:en-de\nobjectives: [one-hot]\n")
-    assert "multi30k:en-de: translates" in refused("report", tmp_path / "plan.yaml")
+    assert "multi30k:en-de: is a translation run" in refused("report", tmp_path / "plan.yaml")
 
 
 def test_among_classifiers_a_run_that_translates_is_left_out_and_named(run: Path, tmp_path: Path):
@@ -204,21 +203,21 @@ def test_the_command_line_trains_on_two_files(tmp_path: Path):
     assert config["data_options"] == {"validation_fraction": 0.2, "beam": 2, "min_count": 2}
     again = refused("train", data, "--objective", "one-hot", *options, "--out", tmp_path / "run")
     assert "this run is finished; use it with `labelkin translate" in again
-    assert "a run that translates; use `labelkin translate`" in refused(
+    assert "is a translation run; use `labelkin translate`" in refused(
         "predict", tmp_path / "run", tmp_path / "train.en", "-o", tmp_path / "out.csv"
     )
 
 
 def test_a_run_that_classifies_is_not_asked_to_translate(tmp_path: Path):
     RunFolder.create(tmp_path / "run", {"data": "digits"}, {})
-    with pytest.raises(InputError, match="a run that classifies, on 'digits'; use `labelkin predict`"):
+    with pytest.raises(InputError, match="is a classification run on 'digits'; use `labelkin predict`"):
         load_translator(tmp_path / "run")
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"min_cuont": 2}, "min_cuont: has no meaning for a corpus.*Did you mean 'min_count'"),
+        ({"min_cuont": 2}, "min_cuont: a corpus has no such option.*Did you mean 'min_count'"),
         ({"tokens": "syllables"}, "tokens: expected one of 'words', 'space', 'characters'"),
         ({"measure": "meteor"}, "measure: expected one of 'bleu', 'rouge'"),
         ({"beam": 0}, "beam: expected a whole number"),
@@ -228,13 +227,13 @@ def test_a_run_that_classifies_is_not_asked_to_translate(tmp_path: Path):
 )
 def test_wrong_data_options_leave_no_folder(tmp_path: Path, options: dict, message: str):
     with pytest.raises(InputError, match=message):
-        train_translation(spec(write_corpus(tmp_path), **options), tmp_path / "run")
+        train(spec(write_corpus(tmp_path), **options), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 def test_summaries_are_measured_by_rouge(tmp_path: Path):
     asked = spec(write_corpus(tmp_path), "one-hot", epochs=1, tokens="characters", measure="rouge")
-    trained = train_translation(asked, tmp_path / "run")
+    trained = train(asked, tmp_path / "run")
     assert set(trained.metrics) == {"accuracy", "rouge1", "rouge2", "rougeL", "greedy_rougeL"}
 
 

@@ -87,12 +87,12 @@ def test_a_run_of_an_older_version_or_a_damaged_one_is_said_and_the_others_liste
     (broken / "final.json").write_text("{")
     told = call("runs", "list", store)
     assert told.exit_code == 0
-    assert f"{old}: written in layout 1, this labelkin reads 2" in told.stderr
-    assert f"{broken / 'final.json'}: damaged" in told.stderr
+    assert f"{old}: this run uses layout 1, but this labelkin reads layout 2" in told.stderr
+    assert f"{broken / 'final.json'}: the file is damaged" in told.stderr
     assert len(told.stdout.splitlines()) == 3
     (store / "notes").mkdir()  # not a run, and no problem
     assert len(Store(store).records()) == 2
-    assert "there is no such folder of runs" in refused("runs", "list", store / "nothing")
+    assert "there is no such folder" in refused("runs", "list", store / "nothing")
 
 
 def test_one_process_at_a_time_trains_a_run(store: Path, tmp_path: Path):
@@ -108,9 +108,9 @@ with locked(Path({str(folder)!r})):
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "held\n"
         assert is_locked(folder)
-        with pytest.raises(RunInUse, match="another process trains this run"), locked(folder):
+        with pytest.raises(RunInUse, match="another process is training this run"), locked(folder):
             pass
-        assert "another process trains this run" in refused("train", "--resume", folder)
+        assert "another process is training this run" in refused("train", "--resume", folder)
         with pytest.raises(InputError, match="is being trained"):
             Store(store).remove(Store(store).find(folder.name))
         other.kill()

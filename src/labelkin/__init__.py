@@ -1,8 +1,9 @@
-"""Train classifiers that know which classes are kin, so that when they miss, they miss close.
+"""Train classifiers that know which classes are related, so that their mistakes are close to the truth.
 
 Names are imported when they are first used (PEP 562), so that `labelkin --help` needs no torch.
 """
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
         training,
     )
     from labelkin._checks import InputError
+    from labelkin.audit import audit as audit_predictions
     from labelkin.estimator import KinClassifier
-    from labelkin.experiments import compare, load
+    from labelkin.experiments import compare, evaluate, load_run
+    from labelkin.experiments.api import train
     from labelkin.objectives import (
         OBJECTIVES,
         AdaptiveLabels,
@@ -93,38 +96,51 @@ __all__ = [
     "__version__",
     "analysis",
     "audit",
+    "audit_predictions",
     "bench",
     "compare",
     "data",
     "decide",
+    "evaluate",
     "experiments",
     "functional",
-    "load",
+    "load_run",
     "metrics",
     "models",
     "objectives",
     "relations",
     "report",
     "structure",
+    "train",
     "training",
 ]
 
-# Where the names live that are no objectives.
+# The module of each name, and its name there; all other names are objectives.
 _HOMES = {
-    "InputError": "labelkin._checks",
-    "KinClassifier": "labelkin.estimator",
-    "Model": "labelkin.training",
-    "Taxonomy": "labelkin.structure",
-    "compare": "labelkin.experiments",
-    "load": "labelkin.experiments",
+    "InputError": ("labelkin._checks", "InputError"),
+    "KinClassifier": ("labelkin.estimator", "KinClassifier"),
+    "Model": ("labelkin.training", "Model"),
+    "Taxonomy": ("labelkin.structure", "Taxonomy"),
+    "audit_predictions": ("labelkin.audit", "audit"),
+    "compare": ("labelkin.experiments", "compare"),
+    "evaluate": ("labelkin.experiments", "evaluate"),
+    "load_run": ("labelkin.experiments", "load_run"),
+    "train": ("labelkin.experiments.api", "train"),
 }
+_RENAMED = {"load": "load_run"}  # deprecated names
 
 
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"labelkin.{name}")
+    if name in _RENAMED:
+        warnings.warn(
+            f"labelkin.{name} is deprecated; use labelkin.{_RENAMED[name]}.", DeprecationWarning, stacklevel=2
+        )
+        name = _RENAMED[name]
     if name in __all__:
-        return getattr(import_module(_HOMES.get(name, "labelkin.objectives")), name)
+        home, own = _HOMES.get(name, ("labelkin.objectives", name))
+        return getattr(import_module(home), own)
     raise AttributeError(f"module 'labelkin' has no attribute {name!r}")
 
 

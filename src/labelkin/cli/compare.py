@@ -17,6 +17,7 @@ from labelkin.cli.values import whole_numbers, words
 
 if TYPE_CHECKING:
     from labelkin.experiments import Comparison, Plan
+    from labelkin.experiments.workspace import DataCache
 
 
 @gathered
@@ -49,6 +50,7 @@ def compare(
     """Train each objective under one protocol and print a table of how they did."""
     from labelkin.experiments.plan import outlook, read_plan
     from labelkin.experiments.protocol import compare_plan, plan_for
+    from labelkin.experiments.workspace import DataCache
 
     form = form_of(json=json, markdown=markdown, csv=csv)
     if data.endswith((".yaml", ".yml")):
@@ -74,20 +76,21 @@ def compare(
         aside(outlook(plan, out))
         _list_runs(plan, out)
         return
+    sets = DataCache()
     with going_on(this_command), results_last():
-        compared = compare_plan(plan, out, keep=keep, progress=progress, say=aside, **machine.chosen())
+        compared = compare_plan(plan, out, keep=keep, data=sets, progress=progress, say=aside, **machine.chosen())
     say_comparisons(compared, form)
     if html is not None:
-        write_pages(compared, html)
+        write_pages(compared, html, sets)
 
 
-def write_pages(compared: "list[Comparison]", path: Path) -> None:
-    """A page for each comparison."""
+def write_pages(compared: "list[Comparison]", path: Path, data: "DataCache") -> None:
+    """Write a page for each comparison, from data that were read before."""
     from labelkin.report import targets, write_report
 
     for comparison, target in zip(compared, targets(path, len(compared)), strict=True):
         with results_last():
-            write_report(comparison, target, say=aside)
+            write_report(comparison, target, data=data, say=aside)
         aside(f"The report is in {target}")
 
 
@@ -149,8 +152,10 @@ def demo(
 ) -> None:
     """Train every objective on handwritten digits and write the report: two cores, a minute, nothing to download."""
     from labelkin.experiments.demo import demo as run_demo
+    from labelkin.experiments.workspace import DataCache
 
+    sets = DataCache()
     with going_on(lambda: shlex.join(["labelkin", "demo", "--out", str(out)])), results_last():
-        comparison = run_demo(out, fresh=fresh, progress=progress, say=aside)
+        comparison = run_demo(out, fresh=fresh, data=sets, progress=progress, say=aside)
     say_comparisons([comparison], form_of(json=json))
-    write_pages([comparison], out / "report.html")
+    write_pages([comparison], out / "report.html", sets)

@@ -40,14 +40,14 @@ def _diagnosed(run: Path, reference: Path | None) -> Diagnosis:
     import torch
 
     from labelkin import analysis
-    from labelkin.experiments import load
+    from labelkin.experiments import load_run
     from labelkin.training import RunFolder
 
-    predictor = load(run)
+    predictor = load_run(run)
     outputs = RunFolder(run).outputs()
     plain = None
     if reference is not None:
-        load(reference)  # refuses what is no finished run
+        load_run(reference)  # refuses what is not a finished run
         plain = RunFolder(reference).outputs()
         if not torch.equal(plain["target"], outputs["target"]):
             raise InputError(f"{reference}: was tested on other samples than {run}; name a run on the same data.")

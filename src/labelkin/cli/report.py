@@ -27,16 +27,18 @@ def report(
 
     Runs of several settings (data, backbone, training) give a page each: report-1.html, report-2.html and so on.
     """
+    from labelkin.experiments.workspace import DataCache
     from labelkin.report import read_comparisons, targets, write_report
 
     found = read_comparisons(source, runs=runs, reference=reference)
-    paths = targets(output, len(found.comparisons))
+    paths, sets = targets(output, len(found.comparisons)), DataCache()
     with results_last():
         for comparison, path in zip(found.comparisons, paths, strict=True):
             write_report(
                 comparison,
                 path,
                 projection="tsne" if tsne else "mds",
+                data=sets,
                 problems=found.problems,
                 say=aside,
             )

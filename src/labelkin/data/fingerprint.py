@@ -1,18 +1,16 @@
 """What a set is known by, so that data that changed are not taken for what they were."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import NamedTuple
 
 from labelkin.data.cifar import cifar_at
-from labelkin.data.corpora.files import at_hand
-from labelkin.data.corpora.loading import MULTI30K
 from labelkin.data.images import SUFFIXES
 from labelkin.data.paths import FOLDERS, part_tables
-from labelkin.data.sources import DATASETS
+from labelkin.data.sources import DATASETS, MULTI30K
 
 
 class Scan(NamedTuple):
@@ -24,21 +22,20 @@ _scans: dict[Path, Scan] = {}
 
 
 def fingerprint(data: str) -> str:
-    """The name of a published set as it is; a file, or each of two files of sentences, by its content; a folder by what is
-    in it: tables and sentences by content, images and all else by path and size.
+    """Return a string that changes when the content of the data changes.
 
-    Reading 100,000 images would take minutes, so one that is replaced by another of the same name and size is not seen.
-    Hidden files count for nothing, nor do files beside images that are none.
+    The name of a published set stands for itself. A file counts by its content. A folder counts by what it contains: tables by
+    content, images and other files by path and size, because reading 100,000 images would take minutes. An image that is
+    replaced by another one of the same name and size is therefore not noticed. Hidden files, and other files in a folder of
+    images, do not count. Missing data are returned as they were named. `labelkin.data.corpora.corpus_fingerprint` does the
+    same for a parallel corpus.
     """
-    first, _, second = data.partition(":")
     path = Path(data).expanduser()
-    if data in DATASETS or first == MULTI30K:
+    if data in DATASETS or data.partition(":")[0] == MULTI30K:
         return data
     if path.is_file():
         return digest(path)
-    if path.is_dir():
-        return f"folder:{_folder_digest(path.resolve())}"
-    return _corpus(Path(first).expanduser(), second) or data
+    return f"folder:{_folder_digest(path.resolve())}" if path.is_dir() else data
 
 
 def digest(path: Path) -> str:
@@ -53,21 +50,11 @@ def _digest(path: Path, modified: int, size: int) -> str:
         return f"sha256:{file_digest(file, 'sha256').hexdigest()}"
 
 
-def _corpus(first: Path, second: str) -> str | None:
-    """Two files, or the files of two languages in a folder; None where neither is there."""
-    if second and first.is_dir():
-        languages = tuple(f".{language}" for language in second.split("-"))
-        files = sorted(f for f in first.iterdir() if f.is_file() and f.name.removesuffix(".gz").endswith(languages))
-        return f"folder:{_hashed(f'{file.name} {digest(file)}' for file in files)}:{second}"
-    both = [at_hand(first), at_hand(Path(second).expanduser())] if second else [None]
-    return None if None in both else ":".join(digest(file) for file in both if file is not None)
-
-
 def _folder_digest(folder: Path) -> str:
     if _is_published(folder):
         return scanned(folder, every=True)
     tables = part_tables(folder).values()
-    return _hashed([scanned(folder), *(f"{table.name} {digest(table)}" for table in tables)])
+    return hashed([scanned(folder), *(f"{table.name} {digest(table)}" for table in tables)])
 
 
 def scanned(folder: Path, *, every: bool = False) -> str:
@@ -79,7 +66,7 @@ def scanned(folder: Path, *, every: bool = False) -> str:
     known = _scans.get(folder)
     if known is None or any(_modified(below) != time for below, time in known.folders.items()):
         times: dict[str, int] = {}
-        known = _scans[folder] = Scan(_hashed(_sizes(str(folder), every, times)), times)
+        known = _scans[folder] = Scan(hashed(_sizes(str(folder), every, times)), times)
     return known.digest
 
 
@@ -111,7 +98,8 @@ def _modified(folder: str) -> int:
         return -1
 
 
-def _hashed(lines: Iterator[str] | list[str]) -> str:
+def hashed(lines: Iterable[str]) -> str:
+    """Return the SHA-256 of lines of text."""
     found = sha256()
     for line in lines:
         found.update(f"{line}\n".encode("utf-8", "surrogateescape"))

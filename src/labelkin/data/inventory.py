@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from labelkin._checks import InputError, near
-from labelkin.data.corpora.loading import MULTI30K_PLACE
 from labelkin.data.locate import Place, find, obtain
-from labelkin.data.sources import DATASETS, INSIDE
+from labelkin.data.sources import CORPORA, DATASETS, INSIDE
 
 
 class Known(NamedTuple):
@@ -16,7 +15,7 @@ class Known(NamedTuple):
 
 
 KNOWN = {name: Known(source.title, source.place) for name, source in DATASETS.items()} | {
-    "multi30k:en-de": Known("31,014 captions in English, German, French and Czech, any pair of them", MULTI30K_PLACE)
+    name: Known(*known) for name, known in CORPORA.items()
 }
 
 

@@ -121,6 +121,12 @@ NEWSGROUPS = Place(  # likewise
     is_newsgroups,
     "the folders 20news-bydate-train and 20news-bydate-test of 20news-bydate.tar.gz (http://qwone.com/~jason/20Newsgroups)",
 )
+MULTI30K = "multi30k"
+MULTI30K_PLACE = Place(  # its authors publish no checksum, so it is never downloaded
+    (MULTI30K, "multi30k/data/task1/raw"),
+    lambda folder: any((folder / name).is_file() for name in ("train.en", "train.en.gz")),
+    "the folder data/task1/raw of https://github.com/multi30k/dataset as multi30k",
+)
 
 DATASETS: dict[str, Source] = {
     "digits": Source("1,797 handwritten digits, 8 x 8, from scikit-learn", INSIDE, _no_path(read_digits)),
@@ -142,3 +148,14 @@ DATASETS: dict[str, Source] = {
     ),
     "20-newsgroups": Source("18,846 posts to 20 newsgroups", NEWSGROUPS, read_newsgroups, ("encoder", "remove")),
 }
+
+# Parallel corpora, which `labelkin.data.corpora` reads: what each is, and where it is.
+CORPORA: dict[str, tuple[str, Place]] = {
+    "multi30k:en-de": ("31,014 captions in English, German, French and Czech, any pair of them", MULTI30K_PLACE),
+}
+
+
+def is_corpus(data: str) -> bool:
+    """Whether this names the two sides of a parallel corpus rather than a data set or a file."""
+    first, _, second = data.partition(":")
+    return bool(first and second) and data not in DATASETS and not Path(data).expanduser().exists()

@@ -26,13 +26,15 @@ def argmax(probs: Tensor) -> Tensor:
     return probs.argmax(-1)
 
 
-def least_cost(probs: Tensor, costs: Costs, *, distance: DistanceKind = "height", kind: DistanceKind | None = None) -> Tensor:
+def least_cost(
+    probs: Tensor, costs: Costs, *, distance: DistanceKind = "height", kind: DistanceKind | None = None
+) -> Tensor:
     """Return the class of least expected cost (n,) (CRM: Karthik et al., No Cost Likelihood Manipulation at Test Time, 2021).
 
     `costs[true, decided]` is a (K, K) matrix, or a taxonomy, where `distance`, one of `Taxonomy.distance`, is the cost (a
-    matrix makes no use of it; `kind` is its old name). With costs of 0 on the diagonal and 1 elsewhere this is `argmax`. Costs may be negative (gains), and a
-    correct answer may cost something. The answer has the least expected cost under `probs`, so it is as good as they are
-    calibrated: see `Temperature`.
+    matrix makes no use of it; `kind` is its old name). With costs of 0 on the diagonal and 1 elsewhere this is `argmax`.
+    Costs may be negative (gains), and a correct answer may cost something. The answer has the least expected cost under
+    `probs`, so it is as good as they are calibrated: see `Temperature`.
 
     Ties: expected costs that differ by no more than the rounding of their float64 sums are equal. Among classes of equal
     expected cost the most probable is the answer, and among those the one with the lowest position. Matrix and taxonomy
@@ -42,7 +44,9 @@ def least_cost(probs: Tensor, costs: Costs, *, distance: DistanceKind = "height"
     return least_cost_top_k(probs, costs, 1, distance=distance)[:, 0]
 
 
-def least_cost_top_k(probs: Tensor, costs: Costs, k: int, *, distance: DistanceKind = "height", kind: DistanceKind | None = None) -> Tensor:
+def least_cost_top_k(
+    probs: Tensor, costs: Costs, k: int, *, distance: DistanceKind = "height", kind: DistanceKind | None = None
+) -> Tensor:
     """Return the `k` classes of least expected cost (n, k), the least first.
 
     `costs`, `distance` and the rule for ties are those of `least_cost`.
@@ -61,7 +65,9 @@ def least_cost_top_k(probs: Tensor, costs: Costs, k: int, *, distance: DistanceK
     return order
 
 
-def expected_costs(probs: Tensor, costs: Costs, *, distance: DistanceKind = "height", kind: DistanceKind | None = None) -> Tensor:
+def expected_costs(
+    probs: Tensor, costs: Costs, *, distance: DistanceKind = "height", kind: DistanceKind | None = None
+) -> Tensor:
     """Return what each class would cost in expectation (n, K), in float64; lower is better.
 
     For a taxonomy they are sums over its nodes, so that K x K distances are never made. Rounding may set equal costs

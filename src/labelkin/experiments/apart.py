@@ -1,13 +1,11 @@
-"""What is written must not take the place of what it was made from."""
+"""Refuse an output file that would overwrite what it is made from."""
 
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from labelkin._checks import InputError
-from labelkin.data.arrays import labels_beside
-from labelkin.data.corpora.files import at_hand
-from labelkin.data.folders import PARTS
+from labelkin.experiments.kinds import kind_of
 from labelkin.experiments.spec import RunSpec
 
 
@@ -18,13 +16,13 @@ def check_apart(
     run: str | os.PathLike[str],
     spec: RunSpec,
 ) -> None:
-    """Refuse an output that is one of the inputs, a file of the run, or one that the run was trained on, also by a link."""
+    """Refuse an output that is one of the inputs, a file of the run, or one that the run was trained on. Links count."""
     if not Path(output).exists():
         return
     kinds = {
         "one of the inputs": inputs,
         "a file of the run itself": Path(run).iterdir(),
-        "what the run was trained on": _trained_on(spec),
+        "a file that the run was trained on": _trained_on(spec),
     }
     for kind, files in kinds.items():
         for file in files:
@@ -36,13 +34,7 @@ def check_apart(
 
 
 def _trained_on(spec: RunSpec) -> Iterator[Path]:
-    """The files that a spec names, and the tables or sentences of a folder, which are called after their part."""
-    data = Path(spec.data).expanduser()
-    first, _, second = spec.data.partition(":")
-    named = (first, second, spec.taxonomy, spec.data_options.get("labels"), *spec.options.values())
-    paths = [data, *(Path(name).expanduser() for name in named if isinstance(name, str) and name)]
-    for path in paths:
-        if path.is_dir():
-            yield from (file for file in path.iterdir() if file.name.partition(".")[0].lower() in (*PARTS, "dev"))
-        else:
-            yield from filter(None, (at_hand(path), labels_beside(path)))
+    """The files of the data, and the other files that a spec names."""
+    yield from kind_of(spec.data).data_files(spec)
+    named = (spec.taxonomy, spec.data_options.get("labels"), *spec.options.values())
+    yield from (Path(name).expanduser() for name in named if isinstance(name, str) and name)

@@ -1,4 +1,4 @@
-"""What objectives were built from, as a run's folder keeps it."""
+"""Store and restore the context that an objective was built from."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from labelkin.structure import Taxonomy
 
 
 def saved_context(context: Context) -> dict[str, Any]:
-    """The context as plain values and tensors."""
+    """Return the context as plain values and tensors, without the data."""
     plain = context.without_data()
     assert plain.taxonomy is not None
     return {
@@ -24,6 +24,7 @@ def saved_context(context: Context) -> dict[str, Any]:
 
 
 def restored_context(saved: Mapping[str, Any]) -> Context:
+    """Rebuild a context from what `saved_context` returned."""
     return Context(
         classes=tuple(saved["classes"]),
         taxonomy=Taxonomy(saved["parents"].numpy(), saved["names"], saved["leaves"].numpy()),

@@ -1,4 +1,4 @@
-"""Objectives side by side, from the records of their runs; read without torch."""
+"""Compare objectives by the records of their runs. Needs no torch."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from json import dumps
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from labelkin._checks import InputError, listed, near
 from labelkin.experiments import table
+from labelkin.experiments.compatibility import settings_that_count
 from labelkin.experiments.statistics import Paired, front, paired
 from labelkin.experiments.store import Record
 from labelkin.metrics.curves import first_epoch_reaching, share_of_epochs_saved
@@ -17,7 +18,7 @@ REFERENCE = "one-hot"
 
 
 class Row(NamedTuple):
-    """An objective's results over seeds: means, and the spread (standard deviation) where there are several."""
+    """An objective's results over seeds: means, and standard deviations if there are several seeds."""
 
     label: str
     objective: str
@@ -25,11 +26,11 @@ class Row(NamedTuple):
     seeds: tuple[int, ...]
     accuracy: float
     accuracy_spread: float
-    difference: float = nan  # of the accuracy to the reference's, run by run with the same seed
+    difference: float = nan  # in accuracy to the reference, averaged over pairs of runs with the same seed
     difference_spread: float = nan
-    difference_low: float = nan  # the 95 % interval of the mean difference
+    difference_low: float = nan  # 95 % interval of the mean difference
     difference_high: float = nan
-    seeds_to_settle: int | None = None  # that would show a difference of this size
+    seeds_to_settle: int | None = None  # the number of seeds that would show a difference of this size
     top5: float = nan
     severity: float = nan
     severity_spread: float = nan
@@ -40,23 +41,25 @@ class Row(NamedTuple):
     crm_severity: float = nan
     crm_ahd5: float = nan
     structure: float = nan
-    bleu: float = nan  # of runs that translate, from 0 to 100
+    bleu: float = nan  # of translation runs, from 0 to 100
     epochs_to_reference: int | None = None  # the first epoch at which the mean curve reaches the reference's best
-    epochs_saved: float = nan  # 001: 1 - that epoch / the epochs that the reference ran
+    epochs_saved: float = nan  # share of the reference's epochs that are not needed (001)
     seconds: float = nan
     seconds_to_reference: float = nan
-    on_front: bool = False  # no other is both as accurate and as mild in its mistakes
+    on_front: bool = False  # no other objective is at least as good in both accuracy and severity
 
 
 class Comparison(NamedTuple):
+    """Objectives trained in one setting: a row per objective, and the records of the runs."""
+
     rows: list[Row]
     reference: str | None
     data: str
-    tree: str  # where the tree that severity is measured on came from
+    tree: str  # where the tree for the severity came from
     folder: Path
     records: dict[str, list[Record]]  # the finished runs, by label
     unfinished: list[Record]
-    not_begun: Sequence[str] = ()  # the folders that runs of the plan would have
+    not_begun: Sequence[str] = ()  # folder names of the plan's runs that have not begun
 
     def __str__(self) -> str:
         return table.as_text(self)
@@ -65,14 +68,16 @@ class Comparison(NamedTuple):
         return table.as_html(self)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values; NaN where a number is undefined."""
+        """Return plain values; NaN where a number is undefined."""
         return {**table.as_dict(self), "not_begun": list(self.not_begun)}
 
 
 def summarise(records: Iterable[Record], *, reference: str | None = REFERENCE) -> Comparison:
-    """The runs of one setting (data, backbone, training) side by side, by label.
+    """Compare the runs of one setting (data, backbone, training) by label.
 
-    The reference is the row of that label; without runs of it, differences are NaN.
+    Args:
+        records: The runs.
+        reference: The label that the others are compared with. Without runs of it, differences are NaN.
     """
     given = list(records)
     if not given:
@@ -100,7 +105,7 @@ def summarise(records: Iterable[Record], *, reference: str | None = REFERENCE) -
 
 
 def _one_a_seed(records: Iterable[Record]) -> Iterable[Record]:
-    """A seed that was trained twice, with other threads or by an older revision of its objective, is no second seed."""
+    """Keep one run per label and seed: a seed trained twice, on other threads or an older revision, counts once."""
     kept: dict[tuple[str, int], Record] = {}
     for record in records:
         known = kept.setdefault((record.label, record.seed), record)
@@ -110,24 +115,32 @@ def _one_a_seed(records: Iterable[Record]) -> Iterable[Record]:
 
 
 def by_setting(records: Iterable[Record]) -> dict[str, tuple[str, list[Record]]]:
-    """Runs that may be compared with each other: all is equal but objective, options and seed. With a name for each."""
+    """Group runs that differ in objective, options and seed alone. Returns a name and the runs of each group."""
     found: dict[str, tuple[str, list[Record]]] = {}
     for record in records:
         config = record.config
-        content = config.get("data_id")  # the same path may have held other data
+        content = config.get("data_id")  # the content at a path may have changed
         alike = [config["data"], content, config["data_options"], config["resolved_backbone"], config["taxonomy"]]
-        training = {name: value for name, value in config["settings"].items() if name not in NO_MATTER}
+        counted = settings_that_count(config["settings"])
+        training = {name: value for name, value in counted.items() if name not in NO_MATTER}
         key = dumps([alike, training], sort_keys=True)
         name = f"{record.data}, {record.backbone}, {training['epochs']} epochs"
         found.setdefault(key, (name, []))[1].append(record)
     return found
 
 
-NO_MATTER = ("seed", "workers", "threads", "devices", "strategy", "accelerator")  # of settings, for a comparison
+NO_MATTER = (
+    "seed",
+    "workers",
+    "threads",
+    "devices",
+    "strategy",
+    "accelerator",
+)  # settings that do not matter for a comparison
 
 
 def only(records: Sequence[Record], labels: Sequence[str]) -> list[Record]:
-    """The runs of these labels."""
+    """Return the runs with these labels."""
     known = sorted({record.label for record in records})
     for label in labels:
         if label not in known:
@@ -138,14 +151,14 @@ def only(records: Sequence[Record], labels: Sequence[str]) -> list[Record]:
 
 
 def tree_in_words(config: Mapping[str, Any]) -> str:
-    """Where the tree of a run came from."""
+    """Say where the tree of a run came from."""
     if config["tree"] == "given":
-        return f"{config['taxonomy']!r}, as asked for"
+        return f"{config['taxonomy']!r}, as given"
     if config["tree"] == "none":
-        return "none, since words have none"
+        return "none, because words have no taxonomy"
     if config["tree"] == "own":
-        return f"the one that {config['data']!r} comes with"
-    return "built from the training data, by average linkage of the class means, since none was given"
+        return f"the taxonomy of {config['data']!r}"
+    return "built from the training data by average linkage of the class means, because none was given"
 
 
 def _row(label: str, runs: Sequence[Record]) -> Row:
@@ -174,7 +187,7 @@ MEANS = ("top5", "severity", "ahd5", "ece", "crm_accuracy", "crm_severity", "crm
 
 
 def _against(row: Row, runs: Sequence[Record], reference: Sequence[Record]) -> Row:
-    """Fill in how a row stands to the reference: the paired difference, and when it reaches its best."""
+    """Add the paired difference to the reference, and the epoch at which a row reaches the reference's best."""
     theirs = {run.seed: (run.final or {})["accuracy"] for run in reference}
     apart = [(run.final or {})["accuracy"] - theirs[run.seed] for run in runs if run.seed in theirs]
     found: Paired = paired(apart)
@@ -193,7 +206,7 @@ def _against(row: Row, runs: Sequence[Record], reference: Sequence[Record]) -> R
 
 
 def curve(runs: Sequence[Record]) -> list[float]:
-    """Test accuracy by epoch, averaged over seeds."""
+    """Return the test accuracy by epoch, averaged over seeds."""
     columns = zip(*([row.get("test_accuracy", nan) for row in run.history()] for run in runs), strict=False)
     return [mean(column) for column in columns]
 

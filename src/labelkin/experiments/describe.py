@@ -1,4 +1,4 @@
-"""The objectives in words: what each is, what it needs and what may be set."""
+"""Describe the objectives: a summary, what each needs, and its options."""
 
 from inspect import Parameter, cleandoc, signature
 from typing import Any, NamedTuple
@@ -6,18 +6,21 @@ from typing import Any, NamedTuple
 from labelkin.experiments.spec import option_names
 from labelkin.objectives import OBJECTIVES
 
-# What `build` takes from data and taxonomy where it is not given.
+# Arguments that `build` derives from data and taxonomy if they are not given.
 GIVEN_BY_CONTEXT = ("taxonomy", "relation", "vectors", "embedding", "samples")
 
 
 class ObjectiveSummary(NamedTuple):
+    """What `labelkin objectives` prints about an objective."""
+
     name: str
     summary: str
-    needs: list[str]  # of the classes; follows from data and taxonomy where it is not given
+    needs: list[str]  # derived from data and taxonomy if not given
     options: dict[str, Any]  # with their defaults
 
 
 def describe_objectives() -> list[ObjectiveSummary]:
+    """Describe all objectives."""
     return [_described(name) for name in OBJECTIVES]
 
 

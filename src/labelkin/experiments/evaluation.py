@@ -1,4 +1,4 @@
-"""A finished run measured again: on its own test set, or on other data with the same classes."""
+"""Evaluate a finished run on its own test set or on other data with the same classes."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,8 @@ from labelkin.data import ArraySplit, Batches, Split
 from labelkin.data.held_out import read_held_out
 from labelkin.experiments.device import fastest_device
 from labelkin.experiments.identity import check_unchanged, data_changed
-from labelkin.experiments.predictor import Predictor, load, run_at
-from labelkin.experiments.run import Bench
+from labelkin.experiments.predictor import Predictor, load_run, run_at
+from labelkin.experiments.workspace import DataWorkspace
 from labelkin.training import RunFolder
 from labelkin.training.conclusion import final_metrics
 
@@ -23,9 +23,11 @@ BATCH = 1024
 
 
 class Evaluated(NamedTuple):
+    """The metrics of a run on some data."""
+
     data: str
     samples: int
-    metrics: dict[str, float]  # NaN where one is undefined
+    metrics: dict[str, float]  # NaN where a metric is undefined
 
 
 def evaluate(
@@ -34,25 +36,35 @@ def evaluate(
     *,
     data_options: Mapping[str, Any] | None = None,
 ) -> Evaluated:
-    """The metrics of a run on its own test set or, with `data`, on that.
+    """Evaluate a finished classification run.
 
-    Other data must have the run's class names, in any order. Its test split is measured, or all of it where it comes
-    without one; the data that the run was trained on stands for the run's own test set, unless it has changed since: then
-    it is refused, or, where it is given as `data`, other data. Images are brought to the run's shape; a table's columns are
-    the run's unless `data_options` name others.
+    Args:
+        run: The folder of the run, or what `labelkin.train` returned.
+        data: Other data with the same class names, in any order. Its test split is used, or all of it if it has none. Images
+            are resized to the run's shape. None uses the run's own test set, which is refused if the data changed since.
+        data_options: Keyword arguments of `labelkin.data.load`. The columns of a table default to those of the run.
+
+    Returns:
+        The name of the data, the number of samples and the metrics.
+
+    Example:
+        >>> import labelkin, tempfile
+        >>> run = labelkin.train("digits", out=tempfile.mkdtemp() + "/run", epochs=1)
+        >>> labelkin.evaluate(run).samples
+        359
     """
     config, options = RunFolder(run_at(run)).config, dict(data_options or {})
     if data is None:
         check_unchanged(
-            config, otherwise=", or give them as DATA (`labelkin evaluate RUN DATA`) to measure all of them"
+            config, otherwise=", or give them as DATA (`labelkin evaluate RUN DATA`) to evaluate on all of them"
         )
-    predictor = load(run).to(fastest_device())
+    predictor = load_run(run).to(fastest_device())
     spec, name = predictor.spec, os.fspath(predictor.spec.data if data is None else data)
     own = _same(name, spec.data)
     if own and not data_changed(config):
-        split = Bench(replace(spec, data_options={**spec.data_options, **options})).dataset.test
+        split = DataWorkspace(replace(spec, data_options={**spec.data_options, **options})).dataset.test
     else:
-        held = ("label", "labels") if own else ("label",)  # a file of labels belongs to the run's own inputs
+        held = ("label", "labels") if own else ("label",)  # a file of labels belongs to the run's own inputs only
         trained = {key: spec.data_options[key] for key in held if key in spec.data_options}
         found = read_held_out(name, shape=predictor.shape, samples=predictor.samples, trained=trained, **options)
         split = _in_order(found.split, found.classes, predictor.classes, name)
@@ -67,11 +79,11 @@ def _same(data: str | os.PathLike[str], other: str) -> bool:
 
 
 def _in_order(split: Split, classes: Sequence[str], wanted: Sequence[str], name: str) -> Split:
-    """The split with its targets numbered as the run has them."""
+    """Return the split with its targets in the run's class order."""
     unknown = [own for own in classes if own not in wanted]
     if unknown:
         hint = near(unknown[0], wanted)
-        raise InputError(f"{name}: has the class {listed(unknown)}, which the run does not know.{hint}")
+        raise InputError(f"{name}: has the class {listed(unknown)}, which the run was not trained on.{hint}")
     missing = [known for known in wanted if known not in classes]
     if missing:
         raise InputError(
@@ -83,7 +95,7 @@ def _in_order(split: Split, classes: Sequence[str], wanted: Sequence[str], name:
 
 @torch.no_grad()
 def _scored(predictor: Predictor, split: Split) -> tuple[Tensor, Tensor]:
-    """Scores and targets of the samples that could be read."""
+    """Return the scores and targets of the samples that could be read."""
     found: list[tuple[Tensor, Tensor]] = []
     for batch in Batches(split, batch_size=min(BATCH, len(split)), device=predictor.mean.device).epoch(0):
         read = batch.weight > 0

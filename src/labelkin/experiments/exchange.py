@@ -1,4 +1,4 @@
-"""Recorded runs as one file: what results are published from and documents are written from."""
+"""Export finished runs to one results file. Documents are written from such files."""
 
 import json
 import os
@@ -24,13 +24,13 @@ def export_runs(
     command: str | None = None,
     machine: str | None = None,
 ) -> int:
-    """Write the finished runs of a store to `.json` (with accuracy by epoch) or `.csv`; returns how many."""
+    """Write the finished runs of a store to `.json` (with the accuracy by epoch) or `.csv`. Returns their number."""
     target = Path(output)
     if target.suffix not in SUFFIXES:
         raise InputError(f"{target}: expected a name that ends in .json or .csv.{near(target.suffix, SUFFIXES)}")
     runs = [_plain(record) for record in Store(store).records() if record.finished]
     if not runs:
-        raise InputError(f"{store}: has no finished runs to write.")
+        raise InputError(f"{store}: has no finished runs to export.")
     if target.suffix == ".csv":
         write_text(target, _as_csv(runs))
         return len(runs)
@@ -70,14 +70,14 @@ def _plain(record: Record) -> dict[str, Any]:
 
 
 def _measures(path: Path) -> dict[str, float]:
-    """What `labelkin reproduce` measured besides, kept beside the run's own figures."""
+    """Read the extra measures of `labelkin reproduce`."""
     file = path / "measures.json"
     found: dict[str, float] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     return found
 
 
 def _as_csv(runs: Sequence[dict[str, Any]]) -> str:
-    """A row a run, nested values under names with dots."""
+    """Return one row per run; nested values get names with dots."""
     return csv_text([_flat(run) for run in runs])
 
 

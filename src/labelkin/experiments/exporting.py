@@ -1,4 +1,4 @@
-"""A run's model for other runtimes: raw samples in, log-probabilities of the classes out."""
+"""Export a run's model for other runtimes: it takes raw samples and returns log-probabilities."""
 
 import io
 import json
@@ -17,20 +17,22 @@ from torch.utils.flop_counter import FlopCounterMode
 from labelkin._checks import InputError, near
 from labelkin._extras import MissingExtra, require
 from labelkin._files import write_bytes
-from labelkin.experiments.predictor import Predictor, load
+from labelkin.experiments.predictor import Predictor, load_run
 
 TOLERANCE = 1e-4  # of a log-probability
 CHECKED_BATCHES = (3, 1)
-REFERENCE_FLOPS = 2**28  # a sample: onnx's own evaluator, plain numpy, would take minutes above
+REFERENCE_FLOPS = 2**28  # per sample; above this, onnx's numpy evaluator would take minutes
 
 
 class Exported(NamedTuple):
+    """An exported file."""
+
     path: Path
-    checked_by: str | None  # what ran the file to compare it with the model; None where nothing could
+    checked_by: str | None  # the runtime that compared the file with the model; None if there was none
 
 
 class Runner(NamedTuple):
-    """What runs the written program, to see that it does what the model does."""
+    """A runtime that runs the exported program, to compare it with the model."""
 
     name: str
     run: Callable[[Tensor], Tensor]
@@ -41,7 +43,7 @@ Writer = Callable[[nn.Module, Tensor, Sequence[str]], Written]
 
 
 class Portable(nn.Module):
-    """(n, ...) samples as the data had them to (n, K) log-probabilities; normalising is a part of it."""
+    """Maps (n, ...) raw samples to (n, K) log-probabilities, including normalization."""
 
     shift: Tensor
     scale: Tensor
@@ -59,15 +61,15 @@ class Portable(nn.Module):
 
 
 def export(run: str | os.PathLike[str], path: str | os.PathLike[str]) -> Exported:
-    """Write the model of a run to `.onnx` or `.pt2` (torch.export), for batches of any size.
+    """Write the model of a run to `.onnx` or `.pt2` (torch.export) for batches of any size.
 
-    What is to be written is read back and run beforehand: where its log-probabilities on random samples differ from the
-    model's by more than 1e-4, nothing is written. The names of the classes go along: in the metadata of an ONNX file
-    under "classes", in a `.pt2` file as the extra file classes.json.
+    The exported program is run before it is written: if its log-probabilities on random samples differ from the model's by more
+    than 1e-4, nothing is written. The class names are stored in the metadata of an ONNX file under "classes", or in the extra
+    file classes.json of a `.pt2` file.
     """
     target = Path(path)
     write = _format(target)
-    predictor = load(run)
+    predictor = load_run(run)
     module = Portable(predictor).eval()
     samples = _random_samples(predictor)
     with torch.no_grad():
@@ -85,7 +87,7 @@ def export(run: str | os.PathLike[str], path: str | os.PathLike[str]) -> Exporte
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the exporter's words about packages that are not needed and its own deprecations."""
+    """Silence the exporter's messages about optional packages and its own deprecation warnings."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -101,8 +103,8 @@ def _written(write: Writer, module: nn.Module, samples: Tensor, classes: Sequenc
     try:
         return write(module, samples, classes)
     except ImportError:
-        raise  # it names the package that is missing
-    except Exception as error:  # nets can fail to be traced in many ways
+        raise  # names the missing package
+    except Exception as error:  # tracing can fail in many ways
         reason = str(error).strip().partition("\n")[0]
         raise InputError(f"torch cannot express the model in this format ({reason}).") from error
 
@@ -113,7 +115,7 @@ def _check(module: nn.Module, run: Callable[[Tensor], Tensor], samples: Tensor) 
         worst = float((expected - found).abs().max())
         if found.shape != expected.shape or not worst <= TOLERANCE:
             raise InputError(
-                f"the exported program differs from the model by {worst:g} in a log-probability; nothing is written."
+                f"the exported program differs from the model by {worst:g} in a log-probability; nothing was written."
             )
 
 
@@ -155,13 +157,13 @@ def _to_onnx(module: nn.Module, samples: Tensor, classes: Sequence[str]) -> Writ
 
 
 def _distances(a: Tensor, b: Tensor, p: float, mode: int | None) -> Tensor:
-    """`torch.cdist` in operations that ONNX has."""
+    """`torch.cdist` with operations that ONNX has."""
     norms: Tensor = torch.linalg.vector_norm(a.unsqueeze(-2) - b.unsqueeze(-3), p, dim=-1)
     return norms
 
 
 def _count_axis_from_the_front(node: Any) -> None:
-    """The same gather, which onnx's own evaluator computes wrongly where its axis is counted from the back."""
+    """Make the axis of a gather positive: onnx's own evaluator computes negative axes wrongly."""
     if node.op_type == "GatherElements" and node.attributes["axis"].as_int() < 0:
         onnx_ir = require("onnx_ir", extra="export", use="exporting to .onnx")
         axis = node.attributes["axis"].as_int() + len(node.inputs[0].shape)

@@ -1,4 +1,4 @@
-"""What comparisons are called beside each other."""
+"""Headings that tell comparisons apart."""
 
 from collections.abc import Sequence
 from json import dumps
@@ -9,7 +9,7 @@ from labelkin.experiments.store import Record
 
 
 def told_apart(compared: Sequence[Comparison]) -> list[str]:
-    """A heading for each: data, backbone, tree, and the other options of data and training in which they differ."""
+    """Return a heading for each comparison: data, backbone, tree, and the options in which they differ."""
     facts = [_facts(comparison) for comparison in compared]
     names = list(dict.fromkeys(name for fact in facts for name in fact))
     differing = [name for name in names if len({dumps(fact.get(name), sort_keys=True) for fact in facts}) > 1]
@@ -36,6 +36,6 @@ def _facts(comparison: Comparison) -> dict[str, Any]:
 
 
 def _in_words(value: Any) -> str:
-    """A list by its parts."""
+    """Join the parts of a list."""
     parts = value if isinstance(value, list) else [] if value is None else [value]
     return "+".join(map(str, parts)) or "none"

@@ -1,4 +1,4 @@
-"""One process at a time trains a run. The lock is the kernel's, so a process that dies gives it up."""
+"""Lock a run, so that one process at a time trains it. The operating system releases the lock of a process that dies."""
 
 import os
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ NAME = "lock"
 
 
 class RunInUse(InputError):
-    """Another process trains this run."""
+    """Another process is training this run."""
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the run of a folder, which is made where it is missing; raise `RunInUse` where another process does."""
+    """Lock the run of a folder and create the folder if it is missing. Raises `RunInUse` if another process holds it."""
     from filelock import FileLock, Timeout
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -24,7 +24,9 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         held.acquire(timeout=0)
     except Timeout:
-        raise RunInUse(f"{folder}: another process trains this run; wait for it, or choose another folder.") from None
+        raise RunInUse(
+            f"{folder}: another process is training this run; wait for it, or choose another folder."
+        ) from None
     try:
         yield
     finally:
@@ -32,7 +34,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether a process trains the run of a folder right now."""
+    """Whether a process is training the run of a folder."""
     if not os.path.exists(folder / NAME):
         return False
     try:

@@ -1,4 +1,4 @@
-"""The labels that a run found alike (003 Table 5)."""
+"""The labels that a run learned to be similar (003 Table 5)."""
 
 import os
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ import torch
 from labelkin._arrays import ranked
 from labelkin._checks import InputError, check_count, listed, near
 from labelkin.data.corpora import END, UNKNOWN
-from labelkin.experiments.predictor import load
+from labelkin.experiments.predictor import load_run
 from labelkin.experiments.translator import is_translation, load_translator
 from labelkin.objectives import LabelEmbedding
 from labelkin.training import Model
@@ -23,20 +23,21 @@ class Neighbours(NamedTuple):
 
 @torch.no_grad()
 def nearest_labels(run: str | os.PathLike[str], labels: Sequence[str], *, top: int = 10) -> list[Neighbours]:
-    """The `top` labels with the largest `e_y[i]` for each label y, itself and the signs that are no words left out.
+    """Return the `top` labels with the largest `e_y[i]` for each label y.
 
-    For runs that learn an embedding: label-embedding and compressed-label-embedding.
+    The label itself and the end and unknown tokens are left out. Works for runs that learn an embedding: label-embedding and
+    compressed-label-embedding.
     """
     check_count("top", top)
     model, names, signs = _labels(run)
     if not isinstance(model.objective, LabelEmbedding):
         raise InputError(
-            f"{run}: its objective learns no embedding of labels; train with label-embedding or compressed-label-embedding."
+            f"{run}: the run's objective learns no label embedding; train with label-embedding or compressed-label-embedding."
         )
     positions = [_position(label, names) for label in labels]
     most = len(names) - len(signs) - 1
     if top > most:
-        raise InputError(f"top: expected at most {most}, the other labels, got {top}.")
+        raise InputError(f"top: expected at most {most}, the number of other labels, got {top}.")
     rows = model.objective.embed(torch.tensor(positions))
     rows[torch.arange(len(positions)), positions] = -torch.inf
     rows[:, signs] = -torch.inf
@@ -47,11 +48,11 @@ def nearest_labels(run: str | os.PathLike[str], labels: Sequence[str], *, top: i
 
 
 def _labels(run: str | os.PathLike[str]) -> tuple[Model, tuple[str, ...], list[int]]:
-    """A run's model, the names of its labels, and those that are signs and no words."""
+    """Return a run's model, the names of its labels, and the positions of tokens that are not words."""
     if is_translation(run):
         translator = load_translator(run)
         return translator.model, translator.target.vocabulary.words, [END, UNKNOWN]
-    predictor = load(run)
+    predictor = load_run(run)
     return predictor.model, predictor.classes, []
 
 

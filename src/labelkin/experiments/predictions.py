@@ -1,4 +1,4 @@
-"""Predictions for files without labels, as a table on disk."""
+"""Predict files without labels and write a table."""
 
 import csv
 import io
@@ -14,7 +14,7 @@ from labelkin.data.images import OnError
 from labelkin.data.unlabelled import Unlabelled, read_unlabelled
 from labelkin.experiments.apart import check_apart
 from labelkin.experiments.device import fastest_device
-from labelkin.experiments.predictor import Predictor, load, run_spec
+from labelkin.experiments.predictor import Predictor, load_run, run_spec
 
 FIELDS = ("input", "row", "class", "probability", "path")
 
@@ -26,16 +26,16 @@ def write_predictions(
     *,
     on_error: OnError = "stop",
 ) -> int:
-    """Predict the class of every input (see `read_unlabelled`) and write a row for each to `.csv` or `.jsonl`.
+    """Predict the class of every input (see `read_unlabelled`) and write one row each to `.csv` or `.jsonl`.
 
-    A row has the file, the row in it counted from 0 where it holds several, the class, its probability where the
-    objective defines one, and the path to it where the run has a taxonomy. Returns the number of rows. An output that is
-    an input, or what the run was trained on, is refused.
+    A row has the file, the position in it from 0 if it holds several samples, the class, its probability if the objective
+    defines one, and the path to the class if the run has a taxonomy. An output that would overwrite an input or a file that the
+    run was trained on is refused. Returns the number of rows.
     """
     target = Path(output)
     write = _writer(target)
     check_apart(target, inputs=inputs, run=run, spec=run_spec(run))
-    predictor = load(run).to(fastest_device())
+    predictor = load_run(run).to(fastest_device())
     found = read_unlabelled(inputs, shape=predictor.shape, samples=predictor.samples, on_error=on_error)
     rows = [row for part in found if len(part.inputs) for row in _rows(predictor, part)]
     write_text(target, write(rows))

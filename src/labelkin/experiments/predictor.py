@@ -1,4 +1,4 @@
-"""A finished run as a model that predicts."""
+"""Load a finished classification run as a model that predicts."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,8 @@ from labelkin._checks import InputError, listed
 from labelkin.data import Normalize
 from labelkin.data.unlabelled import Samples
 from labelkin.experiments.assemble import restored_context
-from labelkin.experiments.spec import RunSpec
+from labelkin.experiments.kinds import kind_in
+from labelkin.experiments.spec import RunSpec, known_spelling
 from labelkin.structure import Taxonomy
 from labelkin.training import RunFolder
 from labelkin.training.assemble import build_model
@@ -22,12 +23,12 @@ BATCH = 1024
 class Prediction(NamedTuple):
     classes: list[str]
     positions: Tensor  # (n,)
-    scores: Tensor  # (n, K); log-probabilities where the objective defines them
-    probabilities: Tensor | None  # (n,) of the class predicted; None where the objective defines none
+    scores: Tensor  # (n, K); log-probabilities if the objective defines them
+    probabilities: Tensor | None  # (n,) of the predicted class; None if the objective defines none
 
 
 class Predictor(nn.Module):
-    """Inputs as the data had them (uint8 images or raw features) in, scores out."""
+    """The trained model of a run. It takes inputs as the data had them (uint8 images or raw features) and returns scores."""
 
     mean: Tensor
     std: Tensor
@@ -39,35 +40,38 @@ class Predictor(nn.Module):
         context = restored_context(setup["context"])
         self.classes: tuple[str, ...] = context.classes
         self.taxonomy: Taxonomy = context.tree()
-        self.tree_built = (
-            config["tree"] == "built"
-        )  # from the data, so that its inner nodes have no meaning of their own
+        self.tree_built = config["tree"] == "built"  # from the data, so its inner nodes have no names
         self.shape = tuple(setup["shape"])
         self.samples = Samples(**setup["samples"])
         self.model = build_model(
-            self.spec.objective, setup["options"], config["resolved_backbone"], self.shape, context, seed=0
+            self.spec.objective,
+            known_spelling(self.spec.objective, setup["options"]),
+            config["resolved_backbone"],
+            self.shape,
+            context,
+            seed=0,
         )
         try:
             self.model.load_state_dict(folder.model_state())
         except RuntimeError as error:
             raise InputError(
-                f"{folder.path}: the weights are of another model than config.json says; train anew."
+                f"{folder.path}: the weights do not fit the model in config.json; train the run again."
             ) from error
         self.register_buffer("mean", setup["mean"])
         self.register_buffer("std", setup["std"])
         self.eval()
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """(n, ...) raw inputs to (n, K) scores."""
+        """Return (n, K) scores for (n, ...) raw inputs."""
         return self.model.objective.scores(self.outputs(inputs))
 
     def outputs(self, inputs: Tensor) -> Any:
-        """(n, ...) raw inputs to the objective's outputs."""
+        """Return the objective's outputs for (n, ...) raw inputs."""
         return self.model(Normalize(self.mean, self.std)(inputs))
 
     @torch.no_grad()
     def predict(self, inputs: Any) -> Prediction:
-        """The class of each input, given as an array or tensor of the training data's shape and range."""
+        """Predict the class of each input: an array or tensor with the training data's shape and range."""
         values = torch.as_tensor(inputs)
         self.check(values)
         parts = [self._predict(part.to(self.mean.device)) for part in torch.split(values, BATCH)]
@@ -78,7 +82,7 @@ class Predictor(nn.Module):
         return Prediction([self.classes[i] for i in best.tolist()], best, scores, probabilities)
 
     def _predict(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores and log-probabilities on the CPU, the latter without columns where the objective defines none."""
+        """Return scores and log-probabilities on the CPU; the latter have no columns if the objective defines none."""
         outputs = self.outputs(inputs)
         scores = self.model.objective.scores(outputs).float().cpu()
         try:
@@ -87,7 +91,7 @@ class Predictor(nn.Module):
             return scores, scores[:, :0]
 
     def check(self, values: Tensor) -> None:
-        """Refuse inputs of another shape, or of another range where the run was trained on bytes."""
+        """Refuse inputs of another shape, or of another range if the run was trained on bytes."""
         if tuple(values.shape[1:]) != self.shape:
             raise InputError(
                 f"inputs: expected shape (n, {', '.join(map(str, self.shape))}), got {tuple(values.shape)}."
@@ -105,7 +109,7 @@ class Predictor(nn.Module):
             )
 
     def path(self, position: int) -> str | None:
-        """The way down the taxonomy to a class, `"root/animal/cat"`; None where the tree was built from the data."""
+        """Return the path from the root to a class, as `"root/animal/cat"`; None if the tree was built from the data."""
         if self.tree_built:
             return None
         nodes = self.taxonomy.ancestors(int(self.taxonomy.leaves[position])).tolist()
@@ -115,21 +119,37 @@ class Predictor(nn.Module):
         return f"Predictor({self.spec.objective} on {self.spec.data}, {len(self.classes)} classes)"
 
 
-def load(run: str | os.PathLike[str]) -> Predictor:
-    """The trained model of a run's folder, on the CPU."""
+def load_run(run: str | os.PathLike[str]) -> Predictor:
+    """Load the trained model of a classification run.
+
+    Args:
+        run: The folder of a finished run, or what `labelkin.train` returned.
+
+    Returns:
+        The model on the CPU. Its `predict` takes raw inputs; `classes` and `taxonomy` describe its answers.
+
+    Example:
+        >>> import labelkin, tempfile
+        >>> folder = tempfile.mkdtemp() + "/run"
+        >>> run = labelkin.train("digits", out=folder, epochs=1)
+        >>> model = labelkin.load_run(folder)
+        >>> digits = labelkin.data.load("digits")
+        >>> len(model.predict(digits.test.inputs[:5]).classes)
+        5
+    """
     folder = RunFolder(run_at(run))
-    if folder.config.get("kind") == "translation":
-        raise InputError(f"{run}: a run that translates; use `labelkin translate` for it.")
+    if kind_in(folder.config) == "translation":
+        raise InputError(f"{os.fspath(run)}: is a translation run; use `labelkin translate` for it.")
     return Predictor(folder)
 
 
 def run_spec(run: str | os.PathLike[str]) -> RunSpec:
-    """What the run of a folder was asked to be."""
+    """Read the spec of a run from its folder."""
     return RunSpec.from_dict(RunFolder(run_at(run)).config)
 
 
 def run_at(path: str | os.PathLike[str]) -> Path:
-    """The path of a run's folder; where it is none, the runs below it are named."""
+    """Return the path of a run's folder. If it is not one, the error lists the runs below it."""
     folder = Path(path)
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder.")

@@ -1,4 +1,4 @@
-"""Every objective under one protocol: the main job."""
+"""Compare objectives under one protocol."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -7,10 +7,11 @@ from typing import Any
 
 from labelkin._checks import InputError, check_names, plain
 from labelkin.experiments.comparison import REFERENCE, Comparison, summarise
+from labelkin.experiments.identity import data_id
 from labelkin.experiments.plan import Arm, Plan, Planned, chosen, execute
 from labelkin.experiments.plan.execution import raise_failures
 from labelkin.experiments.spec import check_chosen
-from labelkin.experiments.store import read_record
+from labelkin.experiments.store import Record, read_record
 from labelkin.objectives import OBJECTIVES
 from labelkin.training.progress import Progress, Silent
 
@@ -29,11 +30,31 @@ def compare(
     progress: Callable[[str, int, int], Progress] = lambda title, epochs, steps: Silent(),
     **settings: Any,
 ) -> Comparison:
-    """Train each objective on the same data, batches and first weights, and put the results side by side.
+    """Train each objective on the same data, batches and first weights, and compare the results.
 
-    `options` maps an objective to its own; `settings` are those of `labelkin.training.Settings`. Runs are kept under
-    `out`; those that are finished there with the same configuration are not repeated, and broken ones are gone on with.
-    `jobs` runs are trained at once, each in a process of its own.
+    Runs are kept in the folder `out`. Finished runs with the same configuration are not repeated, and interrupted runs resume.
+
+    Args:
+        data: A name or path for `labelkin.data.load`, or a parallel corpus.
+        objectives: Names in `labelkin.OBJECTIVES`. None trains all of them.
+        seeds: One run per seed and objective.
+        backbone: A name for `labelkin.models.build`. None chooses one by the shape of the data.
+        taxonomy: The name of a shipped tree, a file, or "wordnet". None uses the tree of the data, or builds one from them.
+        out: The folder of the runs.
+        data_options: Keyword arguments of `labelkin.data.load`.
+        options: Keyword arguments of the objectives, as `{"label-smoothing": {"smoothing": 0.2}}`.
+        jobs: The number of runs to train at once, each in its own process.
+        progress: Called with a run's title, epochs and steps per epoch; returns the object that shows them.
+        **settings: Fields of `labelkin.training.Settings`, such as `epochs` and `lr`.
+
+    Returns:
+        The comparison. `print` shows it as a table; `rows` has the numbers.
+
+    Example:
+        >>> import labelkin, tempfile
+        >>> found = labelkin.compare("digits", objectives=["one-hot", "label-smoothing"], out=tempfile.mkdtemp(), epochs=1)
+        >>> [row.label for row in found.rows]
+        ['one-hot', 'label-smoothing']
     """
     plan = plan_for(
         os.fspath(data),
@@ -60,7 +81,7 @@ def plan_for(
     grids: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
     training: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """The plan of one data set and backbone; `options` and `grids` by objective."""
+    """Build the plan for one data set and backbone. `options` and `grids` are by objective."""
     chosen_names = OBJECTIVES if objectives is None else objectives
     names = [chosen_names] if isinstance(chosen_names, str) else list(chosen_names)
     if not isinstance(seeds, Iterable):
@@ -93,26 +114,34 @@ def plan_for(
 
 
 def compare_plan(plan: Plan, out: str | os.PathLike[str] = "runs", **how: Any) -> list[Comparison]:
-    """Carry out a plan (`how` as in `execute`) and compare what it gave: one comparison for each data set, backbone, tree."""
+    """Execute a plan (`how` as in `execute`) and compare its runs: one comparison per data set, backbone and taxonomy."""
     outcome = execute(plan, out, **how)
     raise_failures(outcome)
     return comparisons(plan, Path(out))
 
 
 def comparisons(plan: Plan, store: Path) -> list[Comparison]:
-    """What a store holds of a plan, for each data set, backbone and tree."""
+    """Compare the runs of a plan that a store holds: one comparison per data set, backbone and taxonomy."""
     groups: dict[tuple[str, str | None, str | None], dict[tuple[str, str], Planned]] = {}
-    for run in plan.runs():  # under one label each run counts once, however often the plan has it
+    for run in plan.runs():  # each run counts once per label, however often the plan has it
         group = groups.setdefault((run.spec.data, run.spec.backbone, run.spec.taxonomy), {})
         group.setdefault((run.label, run.id), run)
     found = []
     for group in groups.values():
         runs = list(group.values())
-        records = {run.id: record for run in runs if (record := read_record(store / run.name)) is not None}
+        records = {run.id: record for run in runs if (record := _record(store, run)) is not None}
         if records:
-            compared = summarise(chosen(plan, runs, records), reference=plan.reference or REFERENCE)
+            compared = summarise(chosen(runs, records), reference=plan.reference or REFERENCE)
             found.append(compared._replace(not_begun=[run.name for run in runs if run.id not in records]))
     return found
+
+
+def _record(store: Path, run: Planned) -> Record | None:
+    """Read a run of a plan. If it has no `data_id`, its id shows that it was trained on these data."""
+    record = read_record(store / run.name)
+    if record is None or "data_id" in record.config:
+        return record
+    return record._replace(config={**record.config, "data_id": data_id(run.spec)})
 
 
 def _check_either(options: Mapping[str, Mapping[str, Any]], grids: Mapping[str, Mapping[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""What a run is asked to be, as plain values: what its folder keeps and what it is rebuilt from."""
+"""The specification of a run as plain values. A run's folder stores it, and the run can be rebuilt from it."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from labelkin._checks import InputError, listed, near, plain
-from labelkin.experiments.renames import current_options
+from labelkin.experiments.compatibility import current_options, original_options
 from labelkin.objectives import OBJECTIVES
 from labelkin.objectives.named import RELATIONS
 from labelkin.training import Settings
 
 LARGEST_SEED = 2**63 - 1
-# Options that are arrays, and the words and files that stand for them.
+# Options whose values are arrays, and the names and files that can be given instead.
 WORDS = {
     "relation": f"{', '.join(RELATIONS)}, embedding:ENCODER, or a .npy or .csv file of K x K numbers",
     "vectors": "an encoder (minilm, hf:NAME, st:NAME, a model's folder), or a .npy, .csv, .jsonl or .parquet file",
@@ -23,10 +23,22 @@ WORDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
-    """Data, backbone, objective and training of one run.
+    """Data, backbone, objective and training settings of one run.
 
-    `taxonomy` is the name of a shipped tree, a file, "wordnet", or None for the data's own; where there is none at all a
-    tree is built from the data. `data_options` are those of `labelkin.data.load`, `options` those of the objective.
+    Args:
+        data: A name or path for `labelkin.data.load`, or a parallel corpus.
+        objective: A name in `labelkin.OBJECTIVES`.
+        backbone: A name for `labelkin.models.build`. None chooses one by the shape of the data.
+        taxonomy: The name of a shipped tree, a file, or "wordnet". None uses the tree that the data come with; if they have
+            none, a tree is built from the training data.
+        settings: Training settings.
+        data_options: Keyword arguments of `labelkin.data.load`.
+        options: Keyword arguments of the objective.
+
+    Example:
+        >>> from labelkin.experiments import RunSpec
+        >>> RunSpec(data="digits", objective="label-smoothing", options={"smoothing": 0.2}).objective
+        'label-smoothing'
     """
 
     data: str = "digits"
@@ -53,6 +65,7 @@ class RunSpec:
                 f"there is no objective {self.objective!r}.{near(self.objective, OBJECTIVES)} Known: {known}."
             )
         known_options = option_names(self.objective)
+        object.__setattr__(self, "options", known_spelling(self.objective, self.options))
         for name in self.options:
             if name not in known_options:
                 takes = f"it takes {listed(known_options, limit=99)}" if known_options else "it takes none"
@@ -60,27 +73,39 @@ class RunSpec:
                 raise InputError(f"the objective {self.objective!r} has no option {name!r}; {takes}.{hint}")
 
     def differs_in(self, other: Self) -> list[str]:
-        """What another spec has otherwise, in words: `"epochs 20, not 10"`."""
+        """List what differs in another spec, in words: `"epochs 20, not 10"`."""
         ours, theirs = _flat(self.as_dict()), _flat(other.as_dict())
         names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
         return [f"{name} {theirs.get(name)!r}, not {ours.get(name)!r}" for name in names]
 
     def as_dict(self) -> dict[str, Any]:
+        """Return plain values, as config.json stores them."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Build a spec from the values of a config.json, also of an earlier version."""
         known = {name: values[name] for name in cls.__dataclass_fields__ if name in values}
         return cls(**{**known, "settings": Settings.of(**values["settings"])})
 
 
 def option_names(objective: str) -> list[str]:
-    """The options of an objective that a run may set."""
+    """List the options of an objective that a run may set."""
     return OBJECTIVES[objective].free_options()
 
 
+def known_spelling(objective: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options under the names that the objective takes, where they are given under an earlier or a later name."""
+    known = option_names(objective)
+    found: dict[str, Any] = {}
+    for name, value in options.items():
+        spellings = (name, *current_options(objective, {name: value}), *original_options(objective, {name: value}))
+        found[next((spelling for spelling in spellings if spelling in known), name)] = value
+    return found
+
+
 def check_words(options: Mapping[str, Any]) -> None:
-    """Refuse a relation by a name that there is not, which needs no data to be seen."""
+    """Refuse an unknown name of a relation. This needs no data."""
     relation = options.get("relation")
     if not isinstance(relation, str) or relation in RELATIONS or Path(relation).is_file():
         return
@@ -89,7 +114,7 @@ def check_words(options: Mapping[str, Any]) -> None:
 
 
 def check_chosen(options: Mapping[str, Mapping[str, Any]], objectives: Sequence[str]) -> None:
-    """Refuse options for an objective that is not among those trained."""
+    """Refuse options for an objective that is not trained."""
     for name in options:
         if name not in objectives:
             raise InputError(
@@ -99,7 +124,7 @@ def check_chosen(options: Mapping[str, Mapping[str, Any]], objectives: Sequence[
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings and options beside the rest, under their own names."""
+    """Lift settings and options to the top level."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
         flat.update(value if isinstance(value, Mapping) else {name: value})
@@ -107,18 +132,18 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_text(value: Any) -> Any:
-    """Paths and numpy's numbers as what a file holds of them."""
+    """Convert paths and numpy numbers to values that JSON can store."""
     if isinstance(value, Mapping):
         return {name: _as_text(own) for name, own in value.items()}
     return os.fspath(value) if isinstance(value, os.PathLike) else plain(value)
 
 
 def _check_plain(name: str, value: Any) -> None:
-    """A run is kept as text and compared with others, so what it is made of must be text too."""
+    """Refuse a value that JSON cannot store."""
     try:
         dumps(value)
     except TypeError:
         raise InputError(
-            f"{name}: a recorded run takes numbers, words and lists of them, got {type(value).__name__}; name a file that "
-            "holds it, or build the objective yourself and train it with labelkin.training.Trainer."
+            f"{name}: a recorded run takes numbers, strings and lists of them, got {type(value).__name__}; give the name of a "
+            "file that holds it, or build the objective and train it with labelkin.training.Trainer."
         ) from None

@@ -1,4 +1,4 @@
-"""What a handful of seeds can show: paired differences with intervals, and how many seeds would settle the matter."""
+"""Statistics over seeds: paired differences with intervals, and the number of seeds that would show a difference."""
 
 from collections.abc import Sequence
 from math import ceil, nan, sqrt
@@ -8,33 +8,34 @@ from typing import NamedTuple
 import numpy as np
 
 LEVEL = 0.95
-POWER = 2.8016  # standard errors between nothing and a difference found in four of five tries, at the 5 % level
+POWER = 2.8016  # standard errors for a power of 80 % at the 5 % level
 RESAMPLES = 10_000
-TIE = 1e-9  # of a difference: what rounding makes of none
-MOST_SEEDS = 1_000  # beyond that the answer is: never
+TIE = 1e-9  # relative to a mean; smaller spreads are rounding errors
+MOST_SEEDS = 1_000  # larger answers are reported as None
 
 
 class Paired(NamedTuple):
-    """Differences of pairs: their mean, their spread, and the 95 % interval of the mean; NaN below two pairs."""
+    """Mean, standard deviation and 95 % interval of paired differences; NaN with fewer than two pairs."""
 
     mean: float
     spread: float
     low: float
     high: float
-    seeds_to_settle: int | None  # pairs that would show a difference of this size; None where that is more than 1,000
+    seeds_to_settle: int | None  # pairs that would show a difference of this size; None above 1,000
 
     @property
     def shown(self) -> bool:
-        """Whether the interval leaves 0 out."""
+        """Whether the interval excludes 0."""
         return self.low > 0 or self.high < 0
 
 
 def paired(differences: Sequence[float]) -> Paired:
-    """The interval is the bootstrap's (percentile, 10,000 resamples of the pairs), never narrower than Student's.
+    """Summarize paired differences.
 
-    Of n pairs the bootstrap never leaves their range, which misses the truth in 2 of 2^n cases: for a few seeds Student's
-    interval, which is wider there, is the honest one. Differences that are all the same, as a small test set gives now and
-    then, say nothing of their spread: they count as spread out as far as they lie from 0.
+    The interval is the percentile bootstrap (10,000 resamples of the pairs), or Student's interval if that is wider. The
+    bootstrap never leaves the range of the n pairs, so it misses the true mean in at least 2 of 2^n cases; for few seeds
+    Student's interval is the reliable one. If all differences are equal, which happens with small test sets, their mean is
+    taken as the standard deviation.
     """
     count = len(differences)
     if count < 2:
@@ -48,12 +49,12 @@ def paired(differences: Sequence[float]) -> Paired:
 
 
 def better_by_chance(rivals: int) -> str:
-    """How many of so many equals would look better: half of what the intervals miss."""
+    """Return how many of `rivals` equally good objectives would look better by chance: half of 5 %."""
     return f"{rivals * (1 - LEVEL) / 2:.1f}"
 
 
 def bootstrap(values: Sequence[float]) -> tuple[float, float]:
-    """The percentile interval of the mean, from resamples of a fixed seed."""
+    """Return the percentile bootstrap interval of the mean. The seed is fixed."""
     given = np.asarray(values, dtype=np.float64)
     drawn = np.random.default_rng(0).integers(0, len(given), (RESAMPLES, len(given)))
     low, high = np.quantile(given[drawn].mean(1), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
@@ -61,7 +62,7 @@ def bootstrap(values: Sequence[float]) -> tuple[float, float]:
 
 
 def seeds_to_settle(difference: float, spread: float) -> int | None:
-    """The pairs with which a difference of this size and spread is shown four times of five."""
+    """Return the number of pairs that shows a difference of this size and spread with a power of 80 %."""
     if difference == 0:
         return None
     count = max(2, ceil((POWER * spread / difference) ** 2))
@@ -71,14 +72,14 @@ def seeds_to_settle(difference: float, spread: float) -> int | None:
 
 
 def student(freedom: int) -> float:
-    """The half-width of a 95 % interval in standard errors."""
-    from scipy.special import stdtrit  # here, since listing runs needs none of it
+    """Return the half-width of Student's 95 % interval in standard errors."""
+    from scipy.special import stdtrit  # imported here, because listing runs does not need scipy
 
     return float(stdtrit(freedom, (1 + LEVEL) / 2))
 
 
 def front(points: Sequence[tuple[float, float]]) -> list[bool]:
-    """Which points (accuracy, severity) no other beats: at least as accurate and as mild, and one of them more so."""
+    """Return which points (accuracy, severity) are on the Pareto front: no other is as good in both and better in one."""
     return [not any(_beats(other, point) for other in points) for point in points]
 
 

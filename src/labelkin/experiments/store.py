@@ -1,28 +1,25 @@
-"""The runs of a folder, read without torch, so that thousands are listed at once."""
+"""Read the runs of a folder. Needs no torch, so that thousands of runs can be listed quickly."""
 
-import csv
-import json
 import os
 from collections.abc import Mapping
-from math import nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from labelkin._checks import InputError, listed
-from labelkin._files import is_run_config, remove_run
-from labelkin._version import RUN_LAYOUT
+from labelkin._files import remove_run
+from labelkin._run_files import read_config, read_final, read_history, read_seconds
+from labelkin.experiments.compatibility import current_options
 from labelkin.experiments.lock import is_locked
-from labelkin.experiments.renames import current_options
 
 
 class Record(NamedTuple):
-    """What a run's folder says of it."""
+    """One run, as its folder describes it."""
 
     id: str
     path: Path
-    label: str  # a plan's own name for it, else its objective with the options it was given
+    label: str  # the plan's name for it, else its objective with the options given
     config: dict[str, Any]
-    final: dict[str, float] | None  # NaN where undefined; None where the run has not ended
+    final: dict[str, float] | None  # metrics, NaN where undefined; None if the run has not finished
     seconds: float | None
 
     @property
@@ -43,7 +40,8 @@ class Record(NamedTuple):
 
     @property
     def options(self) -> dict[str, Any]:
-        return current_options(self.config["objective"], self.config["options"])
+        """The options of the objective under their current names."""
+        return current_options(self.objective, self.config["options"])
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -54,27 +52,25 @@ class Record(NamedTuple):
         return self.final is not None
 
     def history(self) -> list[dict[str, float]]:
-        """A row an epoch."""
-        try:
-            with (self.path / "metrics.csv").open(newline="", encoding="utf-8") as file:
-                return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
-        except FileNotFoundError:
-            return []
-        except (ValueError, TypeError) as error:
-            raise InputError(f"{self.path / 'metrics.csv'}: damaged ({error}).") from error
+        """Read the metrics of each epoch."""
+        return read_history(self.path)
 
 
 class Store:
-    """A folder of run folders, each named `OBJECTIVE-seedSEED-ID`."""
+    """A folder of run folders, each named `OBJECTIVE-seedSEED-ID`.
+
+    Args:
+        path: The folder.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self.problems: list[str] = []  # of folders that could not be read, after `records`
+        self.problems: list[str] = []  # with folders that could not be read; filled by `records`
 
     def records(self) -> list[Record]:
-        """All runs that can be read, by folder name; what is wrong with the others is in `problems`."""
+        """List all readable runs, sorted by folder name. `problems` says what is wrong with the others."""
         if not self.path.is_dir():
-            raise InputError(f"{self.path}: there is no such folder of runs.")
+            raise InputError(f"{self.path}: there is no such folder.")
         found, self.problems = [], []
         for entry in sorted(os.scandir(self.path), key=lambda entry: entry.name):
             if entry.is_dir():
@@ -86,14 +82,14 @@ class Store:
         return found
 
     def find(self, wanted: str) -> Record:
-        """The one run whose id begins so, or whose folder has that name."""
+        """Return the run whose id starts with `wanted`, or whose folder has that name."""
         records = self.records()
         matches = [r for r in records if r.id.startswith(wanted) or r.path.name == wanted]
         if not matches:
             raise InputError(f"{self.path}: has no run {wanted!r}; its ids: {listed([r.id for r in records])}.")
         if len(matches) > 1:
             names = listed([record.path.name for record in matches])
-            raise InputError(f"{self.path}: {len(matches)} runs match {wanted!r}: {names}; say more of the id.")
+            raise InputError(f"{self.path}: {len(matches)} runs match {wanted!r}: {names}; give more digits of the id.")
         return matches[0]
 
     def remove(self, record: Record) -> list[str]:
@@ -108,38 +104,20 @@ class Store:
 
 
 def read_record(path: Path) -> Record | None:
-    """The run of a folder; None where the folder holds none."""
-    config = _read(path / "config.json")
-    if not is_run_config(config):
+    """Read the run of a folder. Returns None if the folder holds no run."""
+    config = read_config(path)
+    if config is None:
         return None
-    if config.get("version") != RUN_LAYOUT:
-        raise InputError(
-            f"{path}: written in layout {config.get('version')}, this labelkin reads {RUN_LAYOUT}; use the labelkin version "
-            "that config.json names, or train anew."
-        )
-    final, timing = _read(path / "final.json"), _read(path / "timing.json")
-    known = None if final is None else {name: nan if value is None else value for name, value in final.items()}
     return Record(
         id=config["id"],
         path=path,
         label=described(config["objective"], current_options(config["objective"], config["options"])),
         config=config,
-        final=known,
-        seconds=None if timing is None else timing["seconds"],
+        final=read_final(path),
+        seconds=read_seconds(path),
     )
 
 
 def described(objective: str, options: Mapping[str, Any]) -> str:
-    """`"label-embedding tau=3"`."""
+    """Return a label such as `"label-embedding tau=3"`."""
     return " ".join([objective, *(f"{name}={value}" for name, value in options.items())])
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        with open(path, "rb") as file:
-            loaded: dict[str, Any] = json.loads(file.read())
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        raise InputError(f"{path}: damaged ({error}).") from error
-    return loaded

@@ -1,4 +1,4 @@
-"""A comparison as text, Markdown, CSV, HTML and plain values, with what its columns mean."""
+"""Format a comparison as text, Markdown, CSV, HTML or plain values, and explain its columns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _plain(value: float, digits: int = 3) -> str:
 
 
 def _points(value: float) -> str:
-    """Points of accuracy with a sign, and no minus before a zero."""
+    """Return percentage points with a sign, without a minus before zero."""
     return f"{round(100 * value, 2) + 0.0:+.2f}"
 
 
@@ -59,7 +59,7 @@ COLUMNS: dict[str, Cell] = {
     "seconds to it": lambda row: _plain(row.seconds_to_reference, 1),
     "seconds": lambda row: _plain(row.seconds, 1),
 }
-# What fits a terminal; Markdown, CSV and HTML have all columns.
+# The columns that fit a terminal. Markdown, CSV and HTML have all columns.
 SHORT = (
     "objective",
     "accuracy %",
@@ -75,31 +75,33 @@ SHORT = (
 
 
 def columns_of(comparison: Comparison, columns: Sequence[str] = tuple(COLUMNS)) -> list[str]:
-    """The columns in which any row has something to say."""
+    """Return the columns that are not empty in all rows."""
     return [c for c in columns if any(COLUMNS[c](row) not in ("", UNDEFINED) for row in comparison.rows)]
 
 
 def headings(comparison: Comparison, columns: Sequence[str]) -> list[str]:
+    """Return the headings of columns."""
     return [column.format(reference=comparison.reference or "the reference") for column in columns]
 
 
 def cells(row: Row, columns: Sequence[str]) -> list[str]:
+    """Return the cells of a row."""
     return [COLUMNS[column](row) for column in columns]
 
 
 def verdict(comparison: Comparison) -> str:
-    """What may be said of the differences to the reference."""
+    """Return one sentence on the differences to the reference."""
     reference = comparison.reference
     others = [row for row in comparison.rows if row.label != reference]
     rivals = [row for row in others if not isnan(row.difference)]
     if reference is None:
-        return "Without a reference among the objectives there is nothing to compare with."
+        return "There is no run of the reference, so nothing can be compared."
     if not others:
-        return f"{reference} is alone here; name others beside it (--objectives) to compare it with."
+        return f"{reference} is the only objective; name others (--objectives) to compare it with."
     if not rivals:
-        return f"No other objective has a seed in common with {reference}, so there is nothing to compare."
+        return f"No other objective shares a seed with {reference}, so nothing can be compared."
     if all(isnan(row.difference_low) for row in rivals):
-        return "One seed cannot tell a difference from chance; `labelkin compare --seeds 0,1,2` says more."
+        return "One seed cannot separate a difference from chance; use more, as in `labelkin compare --seeds 0,1,2`."
     better = [row.label for row in rivals if row.difference_low > 0]
     worse = [row.label for row in rivals if row.difference_high < 0]
     found = [
@@ -107,7 +109,7 @@ def verdict(comparison: Comparison) -> str:
         for word, names in (("Better", better), ("Worse", worse))
         if names
     ]
-    rest = f"No difference to {reference} is shown" + (" for the others." if found else ".")
+    rest = f"No significant difference to {reference}" + (" for the others." if found else ".")
     if len(better) + len(worse) == len(rivals):
         rest = ""
     seeds = f"({max(row.runs for row in rivals)} seeds, 95 % intervals of the paired differences)"
@@ -115,7 +117,7 @@ def verdict(comparison: Comparison) -> str:
 
 
 def _advice(rivals: Sequence[Row]) -> str:
-    """How many seeds the largest difference that is not shown would take."""
+    """Say how many seeds would show the largest difference that is not significant."""
     open_rows = [
         row for row in rivals if row.difference_low <= 0 <= row.difference_high and row.seeds_to_settle is not None
     ]
@@ -124,31 +126,33 @@ def _advice(rivals: Sequence[Row]) -> str:
     nearest = min(open_rows, key=lambda row: row.seeds_to_settle or 0)
     if (nearest.seeds_to_settle or 0) <= nearest.runs:
         return ""
-    return f" About {nearest.seeds_to_settle} seeds would settle {nearest.label}, if it is as far off as it seems."
+    return f" About {nearest.seeds_to_settle} seeds would show the difference of {nearest.label} if it is this large."
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """What the table says, and how its columns read, a sentence each."""
+    """Return what the table shows and how to read its columns, one sentence each."""
     name = comparison.reference or "the reference"
     spread = " ± is the standard deviation over seeds." if any(row.runs > 1 for row in comparison.rows) else ""
     unfinished = len(comparison.unfinished)
     rivals = sum(row.label != comparison.reference for row in comparison.rows)
     return [
         verdict(comparison),
-        *([f"{unfinished} of the runs have not ended and are left out."] if unfinished else []),
-        f"accuracy, top-5: of the test set, higher is better.{spread}",
-        f"against {name}: points of accuracy, run by run with the same seed, with the 95 % interval of their mean (bootstrap, "
-        f"never narrower than Student's). Of {rivals} objectives about {better_by_chance(rivals)} look better by chance alone.",
-        "severity: how far up the tree truth and prediction meet, over the mistakes alone; AHD@5: how far the five best "
-        "classes lie from the truth; lower is better, and both compare only on one tree and one distance. Distance: height of "
-        f'the lowest common ancestor (distance="height"). The tree here: {comparison.tree}.',
-        "CRM: after deciding by least expected distance in the tree, which costs nothing; ECE: how far confidence and accuracy "
-        "lie apart. front: no other is both as accurate and as mild.",
-        "seconds: spent training one run, without measuring.",
+        *([f"{unfinished} of the runs have not finished and are left out."] if unfinished else []),
+        f"accuracy, top-5: on the test set; higher is better.{spread}",
+        f"against {name}: mean difference in percentage points of accuracy between runs with the same seed, with its 95 % "
+        f"interval (bootstrap, or Student's if wider). Of {rivals} objectives about {better_by_chance(rivals)} look better by "
+        "chance alone.",
+        "severity: mean height of the lowest common ancestor of truth and prediction, over the mistakes; AHD@5: mean tree "
+        "distance of the five best classes to the truth; lower is better. Compare both only on the same tree and "
+        f'distance. Distance: height of the lowest common ancestor (distance="height"). Tree: {comparison.tree}.',
+        "CRM: after choosing the class of least expected tree distance; ECE: expected calibration error, the gap between "
+        "confidence and accuracy; front: no other objective is at least as good in both accuracy and severity.",
+        "seconds: training time of one run, without evaluation.",
     ]
 
 
 def as_text(comparison: Comparison) -> str:
+    """Return the table as aligned text."""
     shown = columns_of(comparison, SHORT)
     lines = [headings(comparison, shown), *(cells(row, shown) for row in comparison.rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(shown))]
@@ -156,17 +160,20 @@ def as_text(comparison: Comparison) -> str:
 
 
 def as_markdown(comparison: Comparison) -> str:
+    """Return the table as Markdown."""
     shown = columns_of(comparison)
     lines = [headings(comparison, shown), ["---"] * len(shown), *(cells(row, shown) for row in comparison.rows)]
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
 def as_csv(comparison: Comparison) -> str:
-    """One row an objective, numbers in full."""
+    """Return one row per objective with unrounded numbers."""
     return csv_text([{**row._asdict(), "seeds": " ".join(map(str, row.seeds))} for row in comparison.rows])
 
 
 def as_html(comparison: Comparison) -> str:
+    """Return the table and its notes as HTML."""
+
     def line(values: Sequence[str], tag: str) -> str:
         return "<tr>" + "".join(f"<{tag}>{escape(value)}</{tag}>" for value in values) + "</tr>"
 
@@ -177,7 +184,7 @@ def as_html(comparison: Comparison) -> str:
 
 
 def as_dict(comparison: Comparison) -> dict[str, Any]:
-    """Plain values; NaN where a number is undefined."""
+    """Return plain values; NaN where a number is undefined."""
     return {
         "folder": str(comparison.folder),
         "data": comparison.data,

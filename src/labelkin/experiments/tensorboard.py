@@ -1,4 +1,4 @@
-"""Each epoch's numbers for TensorBoard."""
+"""Log the metrics of each epoch for TensorBoard."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -10,7 +10,7 @@ from labelkin._extras import require
 
 @contextmanager
 def tensorboard_log(run: str | os.PathLike[str]) -> Iterator[Callable[[Mapping[str, float]], None]]:
-    """A `log` for `train` that writes to `run/tensorboard`."""
+    """Return a `log` function for `train` that writes to `run/tensorboard`."""
     require("tensorboard", extra="tensorboard", use="logging for TensorBoard")
     from torch.utils.tensorboard import SummaryWriter
 

@@ -1,55 +1,67 @@
-"""A run that translates, from its spec: a corpus, a sequence net, an objective whose labels are the target's words."""
+"""Translation runs: a parallel corpus, a sequence net, and an objective whose classes are the target's words."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from labelkin._checks import InputError, listed, near
-from labelkin.data.corpora import Corpus, Language, is_corpus, load_corpus
-from labelkin.experiments.identity import run_id
+from labelkin.data.corpora import Corpus, Language, corpus_files, corpus_fingerprint, load_corpus
+from labelkin.experiments.device import check_machine, environment, other_process
+from labelkin.experiments.identity import data_id, run_id
 from labelkin.experiments.lock import locked
-from labelkin.experiments.run import check_machine, environment, other_process
 from labelkin.experiments.spec import RunSpec
+from labelkin.experiments.workspace import DataWorkspace
 from labelkin.models.sequence_nets import DEFAULT, build_sequence_net
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.training import Model, Place, RunFolder, Trained, Trainer
-from labelkin.training.progress import Progress, Silent
+from labelkin.training.progress import Progress
 from labelkin.training.translate import Translate
 from labelkin.training.writing import Search
 
-__all__ = ["KIND", "build_translator", "is_corpus", "train_translation"]
-
-KIND = "translation"  # in a run's config.json
+KIND = "translation"
+COMMAND = "translate"
 TASK_OPTIONS = ("beam", "length_penalty", "measure")
 
+fingerprint = corpus_fingerprint
 
-def train_translation(
-    spec: RunSpec,
-    path: str | os.PathLike[str] | None = None,
-    *,
-    resume: bool = False,
-    progress: Callable[[int], Progress] = lambda steps: Silent(),
-    log: Callable[[Mapping[str, float]], None] = lambda row: None,
-) -> Trained:
-    """Train what a spec says whose data `is_corpus`. With a `path` the run is kept there, and `resume` goes on.
 
-    `data_options` are those of `load_corpus`, and `beam`, `length_penalty` (see `beam_search`) and `measure` of `Translate`.
-    """
+def check(spec: RunSpec, workspace: DataWorkspace) -> None:
+    """Refuse an objective, a taxonomy or options that a translation run does not take. The corpus is not read."""
     check_for_sentences(spec.objective)
     if spec.taxonomy is not None:
-        raise InputError("taxonomy: words have none; leave it out.")
-    corpus, task = _corpus_and_task(spec)
+        raise InputError("taxonomy: words have no taxonomy; leave it out.")
+    _split_options(spec)
+    check_machine(spec.settings)
+
+
+def train(
+    spec: RunSpec,
+    path: str | os.PathLike[str] | None,
+    *,
+    resume: bool,
+    workspace: DataWorkspace,
+    progress: Callable[[int], Progress],
+    log: Callable[[Mapping[str, float]], None],
+) -> Trained:
+    """Train a translation model; see `labelkin.experiments.run.train`.
+
+    `spec.data_options` are those of `load_corpus`, `beam` and `length_penalty` of `Search`, and `measure` of `Translate`.
+    """
+    check(spec, workspace)
+    corpus_options, search, measure = _split_options(spec)
+    corpus = workspace.keep("corpus", lambda: load_corpus(spec.data, **corpus_options))
+    task = Translate(corpus, search=search, measure=measure)
     backbone = spec.backbone or DEFAULT
     words = len(corpus.source.vocabulary), corpus.target.vocabulary.words
     model = build_translator(spec.objective, spec.options, backbone, *words, seed=spec.settings.seed)
     folder = None if path is None else RunFolder(os.fspath(path))
     trainer = Trainer(model, task, spec.settings, checkpoint=folder, progress=progress, log=log)
     task.batches(spec.settings, Place(torch.device("cpu")))
-    check_machine(spec.settings)
     first = not other_process()
     with locked(folder.path) if folder is not None and first else nullcontext():
         if folder is not None and first and not (folder.path / "config.json").exists():
@@ -58,6 +70,11 @@ def train_translation(
         if torch.distributed.is_initialized():
             torch.distributed.barrier()  # the first process has written what the others may read
     return trained
+
+
+def data_files(spec: RunSpec) -> Iterator[Path]:
+    """Yield the files that the run was trained on."""
+    yield from corpus_files(spec.data)
 
 
 def build_translator(
@@ -69,7 +86,7 @@ def build_translator(
     *,
     seed: int,
 ) -> Model:
-    """The net's first weights depend on the seed alone, so that all objectives share them."""
+    """Build the model of a run. The net's first weights depend on the seed alone, so all objectives share them."""
     check_for_sentences(objective)
     torch.manual_seed(seed)
     net = build_sequence_net(backbone, source_words, len(target_words))
@@ -77,45 +94,45 @@ def build_translator(
 
 
 def check_for_sentences(objective: str) -> None:
-    """Refuse an objective that sentences cannot be trained with, and name those that they can."""
+    """Refuse an objective that cannot be trained on sentences, and list those that can."""
     if (why := _unfit(objective)) is not None:
         fit = ", ".join(name for name in OBJECTIVES if _unfit(name) is None)
-        raise InputError(f"objective: {objective!r} is not for sentences: it {why}. These are: {fit}.")
+        raise InputError(f"objective: {objective!r} cannot be used for translation: it {why}. Use one of: {fit}.")
 
 
 def _unfit(objective: str) -> str | None:
     kind = OBJECTIVES[objective]
     if "index" in kind.needs:
-        return "keeps a table of all samples, and a word has no place of its own in it"
+        return "keeps a table of all samples, in which words have no entry"
     if not kind.has_probabilities:
-        return "defines no probabilities to search by"
+        return "defines no probabilities, which the search needs"
     try:
         kind.build(Context(classes=("a", "b"), features=1))
     except InputError:
-        return "needs a tree of the classes or their relation, and words have none"
+        return "needs a taxonomy or a relation of the classes, which words do not have"
     return None
 
 
-def _corpus_and_task(spec: RunSpec) -> tuple[Corpus, Translate]:
+def _split_options(spec: RunSpec) -> tuple[dict[str, Any], Search, str]:
+    """Split the data options into those of the corpus, the search, and the measure. All are checked before any file is read."""
     known = [p.name for p in signature(load_corpus).parameters.values() if p.kind is Parameter.KEYWORD_ONLY]
     for name in spec.data_options:
         if name not in (*known, *TASK_OPTIONS):
             hint = near(name, [*known, *TASK_OPTIONS])
             raise InputError(
-                f"{name}: has no meaning for a corpus; it takes {listed(known + list(TASK_OPTIONS), 20)}.{hint}"
+                f"{name}: a corpus has no such option; it takes {listed(known + list(TASK_OPTIONS), 20)}.{hint}"
             )
     given = dict(spec.data_options)
     asked = {name: given.pop(name) for name in TASK_OPTIONS if name in given}
     measure = asked.pop("measure", "bleu")
-    search = Search(**asked).check()  # before any file is read
-    corpus = load_corpus(spec.data, **given)
-    return corpus, Translate(corpus, search=search, measure=measure)
+    return given, Search(**asked).check(), measure
 
 
 def _begin(folder: RunFolder, spec: RunSpec, backbone: str, corpus: Corpus) -> None:
-    """Write what the run is."""
+    """Write the configuration of a new run."""
     config = {
         "id": run_id(spec),
+        "data_id": data_id(spec),
         "kind": KIND,
         **spec.as_dict(),
         "resolved_backbone": backbone,

@@ -1,4 +1,4 @@
-"""A finished run as a translator."""
+"""Load a finished translation run and translate with it."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -13,15 +13,16 @@ from labelkin.data.corpora import UNKNOWN, Language, Vocabulary, read_sentences
 from labelkin.data.corpora.files import file_at
 from labelkin.experiments.apart import check_apart
 from labelkin.experiments.device import fastest_device
+from labelkin.experiments.kinds import kind_in
 from labelkin.experiments.predictor import run_at
-from labelkin.experiments.spec import RunSpec
+from labelkin.experiments.spec import RunSpec, known_spelling
 from labelkin.experiments.translation import KIND, build_translator
 from labelkin.training import RunFolder
 from labelkin.training.writing import Search, translate_texts
 
 
 class Translator(nn.Module):
-    """Sentences in, sentences out."""
+    """The trained model of a translation run. It takes sentences and returns sentences."""
 
     def __init__(self, folder: RunFolder) -> None:
         super().__init__()
@@ -30,7 +31,7 @@ class Translator(nn.Module):
         self.source, self.target = _language(setup["source"]), _language(setup["target"])
         self.model = build_translator(
             self.spec.objective,
-            setup["options"],
+            known_spelling(self.spec.objective, setup["options"]),
             config["resolved_backbone"],
             len(self.source.vocabulary),
             self.target.vocabulary.words,
@@ -40,14 +41,14 @@ class Translator(nn.Module):
             self.model.load_state_dict(folder.model_state())
         except RuntimeError as error:
             raise InputError(
-                f"{folder.path}: the weights are of another model than config.json says; train anew."
+                f"{folder.path}: the weights do not fit the model in config.json; train the run again."
             ) from error
         self.eval()
 
     def translate(
         self, texts: Sequence[str], *, beam: int | None = None, length_penalty: float | None = None
     ) -> list[str]:
-        """A sentence for each, as the run was measured unless `beam` or `length_penalty` say otherwise."""
+        """Translate sentences. `beam` and `length_penalty` default to those that the run was evaluated with."""
         asked = self.spec.data_options
         search = Search(
             asked.get("beam", Search().beam) if beam is None else beam,
@@ -57,14 +58,15 @@ class Translator(nn.Module):
 
 
 def is_translation(run: str | os.PathLike[str]) -> bool:
-    return RunFolder(run_at(run)).config.get("kind") == KIND
+    """Whether a folder holds a translation run."""
+    return kind_in(RunFolder(run_at(run)).config) == KIND
 
 
 def load_translator(run: str | os.PathLike[str]) -> Translator:
-    """The trained model of a run's folder, on the CPU."""
+    """Load the trained model of a translation run, on the CPU."""
     folder = RunFolder(run_at(run))
-    if folder.config.get("kind") != KIND:
-        raise InputError(f"{run}: a run that classifies, on {folder.config['data']!r}; use `labelkin predict` for it.")
+    if kind_in(folder.config) != KIND:
+        raise InputError(f"{run}: is a classification run on {folder.config['data']!r}; use `labelkin predict` for it.")
     return Translator(folder)
 
 
@@ -76,7 +78,7 @@ def translate_file(
     beam: int | None = None,
     length_penalty: float | None = None,
 ) -> list[str]:
-    """Translate a file with a sentence a line; with `output`, write it there, line by line."""
+    """Translate a file with one sentence per line. With `output`, write the translations there, one per line."""
     if output is not None and not Path(output).parent.is_dir():
         raise InputError(f"{output}: there is no folder {str(Path(output).parent)!r}; make it first.")
     translator, source = load_translator(run), file_at(Path(file))
@@ -85,8 +87,8 @@ def translate_file(
     texts = read_sentences(source)
     if all(word == UNKNOWN for text in texts for word in translator.source.encode(text)):
         raise InputError(
-            f"{file}: the run's vocabulary lacks every word of it; expected sentences in the language that "
-            f"{translator.spec.data!r} is translated from."
+            f"{file}: none of its words is in the run's vocabulary; expected sentences in the source language of "
+            f"{translator.spec.data!r}."
         )
     found = translator.to(fastest_device()).translate(texts, beam=beam, length_penalty=length_penalty)
     if output is not None:

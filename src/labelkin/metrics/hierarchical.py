@@ -36,9 +36,10 @@ def average_distance(
 ) -> Metric:
     """Average hierarchical distance at `k` (Bertinetto et al., 2020): from the true class to the k best-scored ones.
 
-    A sample's value is the mean distance over its `k` classes, hits (distance 0) and mistakes alike; `distance` is one
-    of `Taxonomy.distance` (`kind` is its old name). From 0 to the largest distance in the tree; lower is better. With k > 1 even a perfect model
-    stays above 0, since only one of the k classes is the true one. The lowest position wins a tie of scores.
+    A sample's value is the mean distance over its `k` classes, hits (distance 0) and mistakes alike; `distance` is one of
+    `Taxonomy.distance` (`kind` is its old name). From 0 to the largest distance in the tree; lower is better. With k > 1
+    even a perfect model stays above 0, since only one of the k classes is the true one. The lowest position wins a tie of
+    scores.
     Undefined without samples: NaN, with a warning.
     """
     distance = renamed("distance", distance, "kind", kind)

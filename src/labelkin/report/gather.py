@@ -1,10 +1,11 @@
-"""From a comparison to a page."""
+"""Collect everything that the page on a comparison shows."""
 
 import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from labelkin.experiments.comparison import Comparison, Row
+from labelkin.experiments.workspace import DataCache
 from labelkin.report import figures
 from labelkin.report.curves import Curve, mean_curves
 from labelkin.report.leaderboard import leaderboard
@@ -19,23 +20,24 @@ def gather(
     comparison: Comparison,
     *,
     how: Projection = "mds",
+    cache: DataCache | None = None,
     problems: Sequence[str] = (),
     say: Callable[[str], None] = lambda line: None,
 ) -> Page:
-    """Everything that the page on a comparison shows; see `write_report`."""
+    """Collect the page on a comparison; see `write_report`."""
     comparison = _ranked(comparison)
     found, missing = verdict(comparison), [*problems, *_missing(comparison)]
     subjects: list[Subject] = []
-    data = None
+    data, cache = None, DataCache() if cache is None else cache
     for label, records in comparison.records.items():
-        say(f"looking into {label}")
+        say(f"analyzing {label}")
         record = min(records, key=lambda record: record.seed)
-        data = data or Data(record.config)
+        data = data or Data(record.config, cache)
         look = Look(record, data, how=how)
         if (made := look.subject(label)) is not None:
             subjects.append(made)
         else:
-            missing.append(f"{label} cannot be looked into: {look.reasons['model']}")
+            missing.append(f"{label} cannot be analyzed: {look.reasons['model']}")
     labels = [made.label for made in subjects]
     return Page(
         title=f"{comparison.data}: {len(comparison.rows)} objectives compared",
@@ -51,7 +53,7 @@ def gather(
 
 
 def _ranked(comparison: Comparison) -> Comparison:
-    """The most accurate first, everywhere on the page."""
+    """Sort by accuracy, best first."""
     rows = sorted(comparison.rows, key=lambda row: -row.accuracy)
     return comparison._replace(rows=rows, records={row.label: comparison.records[row.label] for row in rows})
 
@@ -69,25 +71,23 @@ def _context(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _missing(comparison: Comparison) -> list[str]:
-    """What a reader should know is not there."""
+    """List what is missing on the page."""
     told = [
-        f"{record.label}, seed {record.seed}, has not ended and is left out; go on with: labelkin train --resume "
+        f"{record.label}, seed {record.seed}, has not finished and is left out; resume it with: labelkin train --resume "
         f"{shlex.quote(str(record.path))}"
         for record in comparison.unfinished
     ]
     if comparison.rows and comparison.reference is None:
-        told.append("There is no finished run of the reference, so no differences are shown.")
+        told.append("There is no finished run of the reference, so there are no differences.")
     elif any(row.runs == 1 for row in comparison.rows):
-        told.append("With one seed of an objective there is no spread and no interval.")
+        told.append("Objectives with one seed have no standard deviation and no interval.")
     if any_record(comparison).config["tree"] == "built":
-        told.append(
-            f"No taxonomy was given: severity and tree are measured on one {comparison.tree.partition(',')[0]}."
-        )
+        told.append(f"No taxonomy was given: the tree for the severity was {comparison.tree.partition(',')[0]}.")
     return told
 
 
 def _chosen(found: Verdict, rows: Sequence[Row], labels: Sequence[str]) -> int:
-    """The winner, or the most accurate one."""
+    """Return the position of the winner, or of the most accurate objective."""
     wanted = [label for label in (found.winner, *(row.label for row in rows)) if label in labels]
     return labels.index(wanted[0]) if wanted else 0
 
@@ -97,15 +97,13 @@ def _overview(comparison: Comparison) -> tuple[Panel, ...]:
         return ()
     curves = mean_curves(comparison)
     best = (
-        ""
-        if comparison.reference is None
-        else f" The dashed line is the best that {comparison.reference} reaches, and a "
+        "" if comparison.reference is None else f" The dashed line is the best accuracy of {comparison.reference}; a "
     )
     return (
         Panel(
             "pareto",
             "Accuracy against severity",
-            "Up and to the right is better. Dots on the line are beaten by no other in both.",
+            "Up and to the right is better. Objectives on the line are not beaten in both by any other.",
             {"": figures.accuracy_severity(comparison)},
             _rows(comparison, ("accuracy", "accuracy_spread", "severity", "severity_spread", "on_front")),
         ),
@@ -113,16 +111,16 @@ def _overview(comparison: Comparison) -> tuple[Panel, ...]:
             "curves",
             "Learning curves",
             "Mean test accuracy over seeds, with a band of one standard deviation."
-            + (f"{best}star the epoch at which another passes it." if best else ""),
+            + (f"{best}star marks the epoch at which another objective passes it." if best else ""),
             _curve_views(curves, comparison.reference),
             _curve_table(curves),
-            missing="" if curves else "The runs kept no metrics by epoch.",
+            missing="" if curves else "The runs have no metrics by epoch.",
             views="Show",
         ),
         Panel(
             "decisions",
-            "What deciding by cost changes",
-            "From the most probable class (open) to the class of least expected tree distance (full), which costs nothing.",
+            "Effect of cost-based decisions (CRM)",
+            "The class of least expected tree distance (filled) instead of the most probable class (open). Needs no training.",
             {"": figures.decisions(comparison)},
             _rows(comparison, ("accuracy", "severity", "ahd5", "crm_accuracy", "crm_severity", "crm_ahd5")),
         ),
@@ -130,7 +128,7 @@ def _overview(comparison: Comparison) -> tuple[Panel, ...]:
 
 
 def _curve_views(curves: Sequence[Curve], reference: str | None) -> dict[str, Any]:
-    """From close up, where the ends differ, and whole."""
+    """Return two views: the last two thirds enlarged, and the whole curves."""
     if not curves:
         return {}
     whole = figures.learning_curves(curves, reference=reference)
@@ -138,7 +136,7 @@ def _curve_views(curves: Sequence[Curve], reference: str | None) -> dict[str, An
     room = 0.08 * (max(late) - min(late)) or 1.0
     near = figures.learning_curves(curves, reference=reference)
     near.update_yaxes(range=[min(late) - room, max(late) + 2 * room])
-    return {"the ends close up": near, "the whole curves": whole}
+    return {"last epochs, enlarged": near, "all epochs": whole}
 
 
 def _rows(comparison: Comparison, fields: Sequence[str]) -> Table:

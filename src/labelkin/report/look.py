@@ -1,4 +1,4 @@
-"""A finished run looked into: what its folder and its data allow, and why the rest is not there."""
+"""Inspect a finished run for the report: what its folder and data provide, and why anything is missing."""
 
 from functools import cached_property
 from typing import Any
@@ -10,10 +10,10 @@ from labelkin._checks import InputError
 from labelkin.data import ArraySplit, Dataset, Normalize
 from labelkin.experiments.assemble import restored_context
 from labelkin.experiments.identity import check_unchanged
-from labelkin.experiments.predictor import Predictor, load
-from labelkin.experiments.run import Bench
+from labelkin.experiments.predictor import Predictor, load_run
 from labelkin.experiments.spec import RunSpec
 from labelkin.experiments.store import Record
+from labelkin.experiments.workspace import DataCache
 from labelkin.objectives import OBJECTIVES
 from labelkin.report.images import picture_uris
 from labelkin.report.learned import (
@@ -31,25 +31,30 @@ from labelkin.report.subject import subject
 from labelkin.structure import Taxonomy
 from labelkin.training import RunFolder
 
-EQUALLY_FAR, NO_WEIGHTS = "its labels are all equally far apart", "its weights are not there"
-SAMPLES = 1_000  # test samples that features are taken from
-MOST_CLASSES = 300  # a figure of more classes by classes cannot be read, and would weigh megabytes
+EQUALLY_FAR, NO_WEIGHTS = "its label vectors are all equally far apart", "its weights are missing"
+SAMPLES = 1_000  # test samples to compute features of
+MOST_CLASSES = 300  # larger matrices are unreadable and take megabytes
 
 
 class Data:
-    """The data of the runs compared, read once where they are at hand."""
+    """The data of the compared runs.
 
-    def __init__(self, config: dict[str, Any]) -> None:
-        self.config, self.spec = config, RunSpec.from_dict(config)
+    Args:
+        config: The configuration of one of the runs.
+        cache: Data sets that were read before.
+    """
+
+    def __init__(self, config: dict[str, Any], cache: DataCache) -> None:
+        self.config, self.cache = config, cache
 
     @cached_property
     def dataset(self) -> Dataset:
         check_unchanged(self.config)
-        return Bench(self.spec).dataset
+        return self.cache.workspace(RunSpec.from_dict(self.config)).dataset
 
     @cached_property
     def some(self) -> tuple[Tensor, Tensor]:
-        """Inputs and classes of some test samples."""
+        """Inputs and classes of some test samples, spread over the classes."""
         split = self.dataset.test
         rows = spread_over_classes(split.targets, SAMPLES)
         taken = split.take(rows)
@@ -58,14 +63,14 @@ class Data:
 
 
 class Look:
-    """Each part by itself, so that one that is missing takes no other with it."""
+    """Collects each part of a run's page separately, so that a missing part does not affect the others."""
 
     def __init__(self, record: Record, data: Data, *, how: Projection = "mds") -> None:
         self.record, self.data, self.how = record, data, how
         self.reasons: dict[str, str] = {}
 
     def subject(self, label: str) -> Subject | None:
-        """None where not even the classes are known."""
+        """Return the parts of the page; None if not even the classes are known."""
         try:
             tree = self.taxonomy
         except InputError as error:
@@ -90,7 +95,7 @@ class Look:
 
     @cached_property
     def model(self) -> Predictor:
-        return load(self.record.path)
+        return load_run(self.record.path)
 
     def _try(self, part: str, make: Any) -> Any:
         try:
@@ -109,7 +114,7 @@ class Look:
         return mistakes_of(*self.outputs, self.taxonomy, log_probs=OBJECTIVES[self.record.objective].has_probabilities)
 
     def _kinship(self) -> Kinship:
-        """From label vectors; from mean scores where those are all alike, or the weights that hold them are gone."""
+        """Compute kinship from label vectors; from mean scores if these are all equally far apart or missing."""
         classes = len(self.taxonomy.leaves)
         _check_size(classes)
         try:
@@ -120,10 +125,12 @@ class Look:
             return found
         means = class_means(*self.outputs)
         found = (
-            None if means is None else kinship_of(means, self.taxonomy, f"its mean scores for each class, since {why}")
+            None
+            if means is None
+            else kinship_of(means, self.taxonomy, f"its mean scores for each class, because {why}")
         )
         if found is None:
-            raise InputError(f"{why}, and the mean scores of its classes say nothing either.")
+            raise InputError(f"{why}, and the mean scores of its classes show no difference either.")
         return found
 
     def _features(self) -> Features:
@@ -136,12 +143,10 @@ class Look:
     def _images(self, mistakes: Mistakes) -> list[tuple[str, ...]]:
         split, (_, target) = self.data.dataset.test, self.outputs
         if not torch.equal(split.targets, target):
-            raise InputError("the data at hand are not those that the run was tested on.")
+            raise InputError("the available data are not those that the run was tested on.")
         return [picture_uris(split, samples) for samples in mistakes.samples]
 
 
 def _check_size(classes: int) -> None:
     if classes > MOST_CLASSES:
-        raise InputError(
-            f"{classes:,} classes are too many for a figure of each with each; {MOST_CLASSES} are the most."
-        )
+        raise InputError(f"{classes:,} classes are too many for a class-by-class figure; the limit is {MOST_CLASSES}.")

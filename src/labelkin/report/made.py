@@ -1,4 +1,4 @@
-"""How the runs of a comparison were made, and the commands that make them again."""
+"""Describe how the runs of a comparison were made, with the commands to repeat them."""
 
 import shlex
 from collections.abc import Mapping
@@ -10,17 +10,23 @@ from labelkin.experiments.store import Record
 from labelkin.report.parts import Fold
 from labelkin.training import Settings
 
-# What the command line calls by another name than the Python argument.
-FLAGS = {"validation_fraction": "validation", "test_fraction": "test"}
-ONLY_IN_PLANS = {"evaluation": "eval", "report": "auto"}
+# Command-line options whose name differs from the Python argument.
+FLAGS = {"validation_fraction": "validation", "test_fraction": "test", "report": "reported-epoch"}
+# Values that only a plan with `protocol: as-published` can set.
+ONLY_IN_PLANS = {"evaluation": ("batch-statistics",), "report": ("best-test",)}
 
 
 def how_made(comparison: Comparison) -> tuple[Fold, ...]:
+    """Return the folded sections at the end of the page."""
     runs = _runs(comparison)
     versions = dict.fromkeys(_versions(record) for record in runs)
     listing = [f"{record.label}, seed {record.seed}: {record.path}" for record in runs]
     return (
-        Fold("Make it again", f"{in_lines(compare_command(comparison))}\n{report_command(comparison)}", is_code=True),
+        Fold(
+            "Reproduce this page",
+            f"{in_lines(compare_command(comparison))}\n{report_command(comparison)}",
+            is_code=True,
+        ),
         Fold("Versions", "\n".join(versions)),
         Fold("Tree", f"The tree is {comparison.tree}."),
         Fold(
@@ -28,16 +34,17 @@ def how_made(comparison: Comparison) -> tuple[Fold, ...]:
             "\n".join(f"{name}: {_text(value)}" for name, value in runs[0].settings.items() if name != "seed"),
             is_code=True,
         ),
-        Fold(f"The {len(runs)} runs", "\n".join(listing), is_code=True),
+        Fold(f"Runs ({len(runs)})", "\n".join(listing), is_code=True),
     )
 
 
 def in_lines(command: str) -> str:
-    """An option a line, as a shell reads it."""
+    """Put each option on its own line, with backslashes for the shell."""
     return command.replace(" --", " \\\n    --")
 
 
 def any_record(comparison: Comparison) -> Record:
+    """Return one of the runs."""
     return _runs(comparison)[0]
 
 
@@ -46,11 +53,11 @@ def _runs(comparison: Comparison) -> list[Record]:
 
 
 def compare_command(comparison: Comparison) -> str:
-    """`labelkin compare` with whatever differs from its defaults, or that a plan made what no such command can."""
+    """Return the `labelkin compare` command that trains these runs, or a note if only a plan can."""
     runs = _runs(comparison)
     options = {record.objective: record.options for record in runs}
     if any(record.options != options[record.objective] or _published(record) for record in runs):
-        return "labelkin compare PLAN.yaml   # these runs come from a plan, which is not kept with them"
+        return "labelkin compare PLAN.yaml   # these runs come from a plan, which is not stored with them"
     config = runs[0].config
     words = ["labelkin", "compare", config["data"], "--objectives", ",".join(options)]
     words += ["--seeds", ",".join(map(str, sorted({record.seed for record in runs})))]
@@ -64,11 +71,12 @@ def compare_command(comparison: Comparison) -> str:
 
 
 def _published(record: Record) -> bool:
-    """Whether the run was measured as only a plan can ask for."""
-    return any(record.settings.get(name, usual) != usual for name, usual in ONLY_IN_PLANS.items())
+    """Whether the run has settings that only a plan can set."""
+    return any(record.settings.get(name) in values for name, values in ONLY_IN_PLANS.items())
 
 
 def report_command(comparison: Comparison) -> str:
+    """Return the `labelkin report` command for this page."""
     named = [] if comparison.reference in (None, REFERENCE) else ["--reference", str(comparison.reference)]
     return shlex.join(["labelkin", "report", str(comparison.folder), *named, "-o", "report.html"])
 

@@ -1,4 +1,4 @@
-"""From runs to the file."""
+"""Write report pages."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from labelkin._checks import InputError, check_choice
 from labelkin.experiments.comparison import Comparison
+from labelkin.experiments.workspace import DataCache
 from labelkin.report.learned import Projection
 from labelkin.report.parts import Fold, Page, Subject, Verdict
 
@@ -15,21 +16,31 @@ def write_report(
     path: str | os.PathLike[str],
     *,
     projection: Projection = "mds",
+    data: DataCache | None = None,
     problems: Sequence[str] = (),
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
-    """Write the page on a comparison: one `.html` file that holds all it shows and asks the network for nothing.
+    """Write the page on a comparison: one self-contained `.html` file that needs no network.
 
-    Runs whose weights, outputs or data are gone are shown as far as they go, and the page says what is missing, together
-    with the `problems` that are known already. `projection` is "mds" (classical scaling, quick, no chance in it) or
-    "tsne", for the features in the plane. `say` is told what is being looked into.
+    If weights, outputs or data of a run are missing, the page shows the rest and says what is missing.
+
+    Args:
+        comparison: What `labelkin.compare` or `read_comparisons` returned.
+        path: The `.html` file.
+        projection: How features are shown in two dimensions: "mds" (classical scaling, fast and deterministic) or "tsne".
+        data: Data sets that were read before, so that they are not read again.
+        problems: Known problems to list on the page.
+        say: Called with each line of status.
+
+    Returns:
+        The path of the page.
     """
     from labelkin.report.gather import gather
     from labelkin.report.page import write_page
 
     check_choice("projection", projection, ("mds", "tsne"))
     target = checked_target(path)
-    write_page(gather(comparison, how=projection, problems=problems, say=say), target)
+    write_page(gather(comparison, how=projection, cache=data, problems=problems, say=say), target)
     return target
 
 
@@ -43,7 +54,7 @@ def write_model_page(
     missing: Sequence[str] = (),
     made: Sequence[Fold] = (),
 ) -> Path:
-    """Write the page on one model: a first sentence, short facts above it, and what `labelkin.report.subject` made."""
+    """Write the page on one model: a first sentence, short facts, and the parts of `labelkin.report.subject`."""
     from labelkin.report.page import write_page
 
     target = checked_target(path)
@@ -60,7 +71,7 @@ def write_model_page(
 
 
 def checked_target(path: str | os.PathLike[str]) -> Path:
-    """A path that a page may be written to."""
+    """Check that a page can be written to this path, and return it."""
     target = Path(path)
     if target.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{target}: expected a name that ends in .html.")
@@ -70,7 +81,7 @@ def checked_target(path: str | os.PathLike[str]) -> Path:
 
 
 def targets(path: str | os.PathLike[str], count: int) -> list[Path]:
-    """The path, or `report-1.html`, `report-2.html`, ... where there are several comparisons."""
+    """Return the path, or `report-1.html`, `report-2.html`, ... for several comparisons."""
     target = checked_target(path)
     if count == 1:
         return [target]

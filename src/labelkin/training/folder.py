@@ -14,7 +14,6 @@ the tensors that it names are on disk, so a run that is killed at any moment res
     outputs.safetensors   its outputs on the test set
 """
 
-import csv
 import json
 import shlex
 from collections.abc import Mapping, Sequence
@@ -29,9 +28,9 @@ from labelkin._files import (
     TEMPORARY,
     csv_text,
     is_events_folder,
-    is_run_config,
     write_text,
 )
+from labelkin._run_files import read_config, read_history, read_json, read_seconds
 from labelkin._version import RUN_LAYOUT
 from labelkin.training import packing
 from labelkin.training.checkpoint import State
@@ -90,18 +89,10 @@ class RunFolder:
     @property
     def config(self) -> dict[str, Any]:
         """The run's configuration; raises `InputError` if the folder does not contain a run of this layout."""
-        found = self._read("config.json")
+        found = read_config(self.path)
         if found is None:
-            raise InputError(f"{self.path}: not the folder of a run; it has no config.json.")
-        if not is_run_config(found):
             raise InputError(
-                f"{self.path}: the folder does not contain a run; labelkin did not write its config.json. "
-                "Choose another folder."
-            )
-        if found.get("version") != RUN_LAYOUT:
-            raise InputError(
-                f"{self.path}: written in layout {found.get('version')}, this labelkin reads {RUN_LAYOUT}; "
-                "use the labelkin version that config.json names, or train the run again."
+                f"{self.path}: not the folder of a run; it has no config.json that labelkin wrote. Choose another folder."
             )
         return found
 
@@ -113,14 +104,13 @@ class RunFolder:
 
     @property
     def final(self) -> dict[str, Any] | None:
-        """The final metrics, None for those that are undefined; None as a whole before training has ended."""
-        return self._read("final.json")
+        """The metrics on the test set once training has ended; null where one is undefined."""
+        return read_json(self.path / "final.json")
 
     @property
     def seconds(self) -> float | None:
-        """The time spent training, including the time before each resume; None before training has ended."""
-        timing = self._read("timing.json")
-        return None if timing is None else timing["seconds"]
+        """Seconds spent training, over all its parts where it was resumed."""
+        return read_seconds(self.path)
 
     def save(self, state: State) -> None:
         """Save a training state in place of the last one."""
@@ -140,7 +130,7 @@ class RunFolder:
         """
         if clean:
             self._sweep()
-        progress = self._read("state.json")
+        progress = read_json(self.path / "state.json")
         if progress is None:
             return None
         if clean:
@@ -209,25 +199,11 @@ class RunFolder:
 
     def history(self) -> list[dict[str, float]]:
         """Return the rows of metrics.csv as numbers; an empty list before the first epoch has ended."""
-        path = self.path / "metrics.csv"
-        if not path.exists():
-            return []
-        with path.open(newline="", encoding="utf-8") as file:
-            return [{key: float(value) for key, value in row.items()} for row in csv.DictReader(file)]
+        return read_history(self.path)
 
     def _write(self, name: str, value: Any) -> None:
         """Write a JSON file."""
         write_text(self.path / name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
-
-    def _read(self, name: str) -> dict[str, Any] | None:
-        """Read a JSON file; None if it does not exist."""
-        try:
-            loaded: dict[str, Any] = json.loads((self.path / name).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        except ValueError as error:
-            raise InputError(f"{self.path / name}: damaged ({error}).") from error
-        return loaded
 
 
 def _is_leftover(file: Path) -> bool:

@@ -6,9 +6,10 @@
 from labelkin.data.corpora.batches import PairBatch, PairBatches
 from labelkin.data.corpora.corpus import Corpus, Language, Pairs, Sentences, build_corpus
 from labelkin.data.corpora.files import read_sentences
-from labelkin.data.corpora.loading import is_corpus, load_corpus
+from labelkin.data.corpora.loading import corpus_files, corpus_fingerprint, load_corpus
 from labelkin.data.corpora.tokens import TOKENIZERS
 from labelkin.data.corpora.vocabulary import END, UNKNOWN, Vocabulary
+from labelkin.data.sources import is_corpus
 
 __all__ = [
     "END",
@@ -22,6 +23,8 @@ __all__ = [
     "Sentences",
     "Vocabulary",
     "build_corpus",
+    "corpus_files",
+    "corpus_fingerprint",
     "is_corpus",
     "load_corpus",
     "read_sentences",

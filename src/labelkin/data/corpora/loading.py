@@ -9,26 +9,15 @@ import numpy as np
 from labelkin._checks import InputError, check_choice, check_count, check_number, near
 from labelkin.data.corpora.corpus import Corpus, Texts, build_corpus
 from labelkin.data.corpora.files import at_hand, file_at, read_pairs
-from labelkin.data.locate import Place, obtain
-from labelkin.data.sources import DATASETS
+from labelkin.data.fingerprint import digest, hashed
+from labelkin.data.locate import obtain
+from labelkin.data.sources import DATASETS, MULTI30K, MULTI30K_PLACE
 
 FORMS = "FILE_SOURCE:FILE_TARGET, FOLDER:SOURCE-TARGET or multi30k:en-de"
-MULTI30K = "multi30k"
 MULTI30K_LANGUAGES = ("en", "de", "fr", "cs")
 MULTI30K_TESTS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr")
 PARTS = {"train": ("train",), "val": ("val", "valid", "dev"), "test": ("test",)}
 HELD_OUT = 21  # a stream of random numbers of its own
-MULTI30K_PLACE = Place(  # its authors publish no checksum, so it is never downloaded
-    (MULTI30K, "multi30k/data/task1/raw"),
-    lambda folder: at_hand(folder / "train.en") is not None,
-    "the folder data/task1/raw of https://github.com/multi30k/dataset as multi30k",
-)
-
-
-def is_corpus(data: str) -> bool:
-    """Whether this names two sides of a parallel corpus rather than a data set or a file."""
-    first, _, second = data.partition(":")
-    return bool(first and second) and data not in DATASETS and not Path(data).expanduser().exists()
 
 
 def load_corpus(
@@ -72,6 +61,30 @@ def load_corpus(
     return build_corpus(
         data, texts, tokens=tokens, lower=lower, min_count=min_count, max_words=max_words, max_length=max_length
     )
+
+
+def corpus_files(data: str) -> list[Path]:
+    """List the files of a corpus given by path: two files, or the files of two languages in a folder."""
+    first, _, second = data.partition(":")
+    path = Path(first).expanduser()
+    if first == MULTI30K or not second:
+        return []
+    if path.is_dir():
+        languages = tuple(f".{language}" for language in second.split("-"))
+        return sorted(f for f in path.iterdir() if f.is_file() and f.name.removesuffix(".gz").endswith(languages))
+    return [file for file in (at_hand(path), at_hand(Path(second).expanduser())) if file is not None]
+
+
+def corpus_fingerprint(data: str) -> str:
+    """Return a string that changes when the content of the files changes.
+
+    A published corpus, and one whose files are missing, is returned as it was named.
+    """
+    first, _, second = data.partition(":")
+    files = corpus_files(data)
+    if first != MULTI30K and second and Path(first).expanduser().is_dir():
+        return f"folder:{hashed(f'{file.name} {digest(file)}' for file in files)}:{second}"
+    return ":".join(map(digest, files)) if len(files) == 2 else data
 
 
 def _texts(data: str, data_dir: str | os.PathLike[str] | None, test: str | None) -> dict[str, Texts]:

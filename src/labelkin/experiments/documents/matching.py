@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from labelkin.experiments.compatibility import current_options
 from labelkin.experiments.describe import describe_objectives
-from labelkin.experiments.renames import current_options
 from labelkin.experiments.reproduce.recipe import Part, Recipe
 from labelkin.experiments.reproduce.runs import Run
 from labelkin.experiments.store import Record
@@ -41,15 +41,17 @@ def match(recipe: Recipe, records: Iterable[Record]) -> Matched:
 def _is(record: Record, part: Part, options: Mapping[str, Any], defaults: Mapping[str, Mapping[str, Any]]) -> bool:
     plan, config = part.plan, record.config
     given = {name: value for name, value in options.items() if name != "objective"}
-    given = current_options(options["objective"], given)
-    known = defaults.get(record.objective, {})
+    known, asked, used = (
+        current_options(record.objective, group)
+        for group in (defaults.get(record.objective, {}), given, record.options)
+    )
     return (
         options["objective"] == record.objective
         and record.data == plan["data"]
         and record.backbone in (plan["backbone"], part.substitute)
         and plan.get("taxonomy") in (None, config["taxonomy"])
         and _data(config["data_options"]) == _data(plan.get("data_options", {}))
-        and {**known, **given} == {**known, **record.options}
+        and {**known, **asked} == {**known, **used}
         and _trained_alike(record.settings, plan["training"])
     )
 

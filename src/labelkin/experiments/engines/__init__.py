@@ -1,4 +1,4 @@
-"""Where runs are trained: in this process, in several, or on Ray. Each engine takes jobs and yields what became of them."""
+"""Engines train runs: in this process, in several processes, or on Ray. Each takes jobs and yields events."""
 
 from labelkin.experiments.engines.attempt import Event, Job, attempt
 from labelkin.experiments.engines.here import run_here

@@ -1,4 +1,4 @@
-"""One run, tried once: whatever happens becomes an event that a process or a cluster can send home as text."""
+"""Train one run once. The result, or any error, becomes an event that can be sent between processes as text."""
 
 import traceback
 from collections.abc import Callable
@@ -9,8 +9,9 @@ from labelkin._checks import InputError
 from labelkin._extras import MissingExtra
 from labelkin._files import is_full, write_text
 from labelkin.experiments.lock import RunInUse
-from labelkin.experiments.run import Bench, train
+from labelkin.experiments.run import train
 from labelkin.experiments.spec import RunSpec
+from labelkin.experiments.workspace import DataCache
 from labelkin.training import Diverged
 from labelkin.training.progress import Progress, Silent
 
@@ -18,6 +19,8 @@ ERROR = "error.txt"  # the traceback of a run that failed, in its folder until i
 
 
 class Job(NamedTuple):
+    """A run to train, and its folder."""
+
     title: str
     spec: RunSpec
     folder: Path
@@ -31,18 +34,21 @@ class Job(NamedTuple):
 
 
 class Event(NamedTuple):
-    """What became of a job: "finished", "busy" (another process trains it), "retried", "failed", "refused" (bad input),
-    "stopped" (by the user) or "full" (the disk)."""
+    """The outcome of a job.
+
+    `kind` is "finished", "busy" (another process trains the run), "retried", "failed", "refused" (bad input), "stopped" (by the
+    user) or "full" (the disk).
+    """
 
     job: Job
     kind: str
     message: str = ""
 
 
-def attempt(job: Job, bench: Bench, progress: Callable[[int], Progress] = lambda steps: Silent()) -> Event:
-    """Train the run, or go on with it."""
+def attempt(job: Job, data: DataCache, progress: Callable[[int], Progress] = lambda steps: Silent()) -> Event:
+    """Train the run, or resume it."""
     try:
-        train(job.spec, job.folder, resume=True, bench=bench, progress=progress)
+        train(job.spec, job.folder, resume=True, workspace=data.workspace(job.spec), progress=progress)
     except RunInUse as error:
         return Event(job, "busy", str(error))
     except Diverged as error:
@@ -53,7 +59,7 @@ def attempt(job: Job, bench: Bench, progress: Callable[[int], Progress] = lambda
         return Event(job, "stopped")
     except OSError as error:
         return Event(job, "full" if is_full(error) else "failed", str(error))
-    except Exception as error:  # one run's failure must not take the others down
+    except Exception as error:  # one failed run must not stop the others
         return Event(job, "failed", _noted(job, error))
     _remove_traceback(job.folder / ERROR)
     return Event(job, "finished")
@@ -70,10 +76,10 @@ def _remove_traceback(path: Path) -> None:
 
 
 def _noted(job: Job, error: Exception) -> str:
-    """Keep the traceback beside the run, and say where."""
+    """Write the traceback to the run's folder and return a message that names the file."""
     said = (str(error).strip() or type(error).__name__).partition("\n")[0]
     try:
         write_text(job.folder / ERROR, "".join(traceback.format_exception(error)))
     except OSError:
         return said
-    return f"{said} (all of it in {job.folder / ERROR})"
+    return f"{said} (see the traceback in {job.folder / ERROR})"

@@ -1,4 +1,4 @@
-"""Several runs at once, in processes that share the cores or one GPU. A process that dies is replaced and its run resumed."""
+"""Train several runs at once in processes that share the cores or one GPU. A process that dies is replaced; its run resumes."""
 
 import json
 import queue
@@ -14,7 +14,7 @@ from labelkin.training.interrupt import Interrupted, StopAfterStep
 
 
 class Worker:
-    """A process with at most one job in hand; what it says goes to `inbox`, None when it is gone."""
+    """A process that trains one job at a time. Its output lines go to `inbox`, then None when it exits."""
 
     def __init__(self, inbox: "queue.SimpleQueue[tuple[Worker, str | None]]") -> None:
         command = [sys.executable, "-m", "labelkin.experiments.engines.worker"]
@@ -26,7 +26,7 @@ class Worker:
     def give(self, job: Job) -> None:
         assert self.process.stdin is not None
         self.job = job
-        with suppress(BrokenPipeError):  # it died in between, which its end of output says as well
+        with suppress(BrokenPipeError):  # the process died; the end of its output reports that
             self.process.stdin.write(json.dumps(job.as_dict()) + "\n")
             self.process.stdin.flush()
 
@@ -39,13 +39,13 @@ class Worker:
 
     def end(self) -> None:
         assert self.process.stdin is not None
-        with suppress(BrokenPipeError):  # where it died with a job on its way
+        with suppress(BrokenPipeError):  # the process died before it read the job
             self.process.stdin.close()
         self.process.wait()
 
 
 def run_in_processes(jobs: Iterator[Job], *, count: int) -> Iterator[Event]:
-    """`count` runs at once. After Ctrl-C those in hand are saved, and no other is begun."""
+    """Train `count` runs at once. After Ctrl-C, current runs are saved and no others begin."""
     inbox: queue.SimpleQueue[tuple[Worker, str | None]] = queue.SimpleQueue()
     workers: list[Worker] = []
     retries, stopping = Retries(), False
@@ -66,7 +66,7 @@ def run_in_processes(jobs: Iterator[Job], *, count: int) -> Iterator[Event]:
                 if line is None:
                     workers.remove(worker)
                     worker.end()
-                if stopping:  # what is in hand is saved first
+                if stopping:  # current runs are saved first
                     if event.kind == "finished":
                         yield event
                     continue
@@ -83,9 +83,9 @@ def run_in_processes(jobs: Iterator[Job], *, count: int) -> Iterator[Event]:
 
 
 def _heard(worker: Worker, line: str | None, retries: Retries) -> Event:
-    """What a worker says of the job in its hand, or what its silence means."""
+    """Return the event for a worker's current job; `line` is None if the worker exited."""
     job, worker.job = worker.job, None
-    assert job is not None, "a worker answers once a job"
+    assert job is not None, "a worker answers once per job"
     if line is None:
         return retries.after_death(job, f"its process ended with {worker.process.wait()}")
     return Event(job, **json.loads(line))
@@ -98,6 +98,6 @@ def _first(jobs: Iterator[Job], count: int) -> list[Job]:
 def _next(inbox: "queue.SimpleQueue[tuple[Worker, str | None]]") -> tuple[Worker, str | None]:
     while True:
         try:
-            return inbox.get(timeout=1.0)  # in turns, so that Ctrl-C is heard
+            return inbox.get(timeout=1.0)  # wake up regularly so that Ctrl-C is noticed
         except queue.Empty:
             continue

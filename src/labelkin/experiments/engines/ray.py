@@ -1,4 +1,4 @@
-"""Runs on Ray: a laptop's own, or a cluster whose nodes share the store's file system."""
+"""Train runs on Ray: a local instance, or a cluster whose nodes share the store's file system."""
 
 import os
 import secrets
@@ -11,15 +11,15 @@ from labelkin._checks import InputError
 from labelkin._extras import require
 from labelkin.experiments.engines.attempt import Event, Job, attempt
 from labelkin.experiments.engines.retries import Retries
-from labelkin.experiments.run import Bench
+from labelkin.experiments.workspace import DataCache
 
 
 def run_on_ray(
     jobs: Iterator[Job], *, store: Path, count: int | None = None, address: str | None = None
 ) -> Iterator[Event]:
-    """As many runs at once as Ray has cores, or `count`; on GPUs, `count` share those that Ray has, or one each.
+    """Train as many runs at once as Ray has cores or GPUs, or `count` of them, which share the GPUs.
 
-    A run whose worker or node is lost is gone on with on another, from what it saved.
+    A run whose worker or node is lost resumes on another one from its last saved state.
     """
     ray: Any = require("ray", extra="ray", use="--engine ray")
     begun = _begin(ray, address)
@@ -36,11 +36,11 @@ def run_on_ray(
 
 
 def _begin(ray: Any, address: str | None) -> bool:
-    """Connect, or start a Ray of our own; whether this call did it."""
+    """Connect to Ray or start it. Returns whether this call did so."""
     if ray.is_initialized():
         return False
     _check_reachable(address)
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # runs that ask for no GPU do not lose sight of it
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # tasks that request no GPU can still see it
     try:
         ray.init(address=address, include_dashboard=False, log_to_driver=False, configure_logging=False)
     except (ConnectionError, ValueError, RuntimeError) as error:
@@ -51,7 +51,7 @@ def _begin(ray: Any, address: str | None) -> bool:
 
 
 def _check_reachable(address: str | None) -> None:
-    """Ask whether anybody listens at HOST:PORT, since Ray itself takes minutes to give up."""
+    """Check that HOST:PORT accepts connections, because Ray itself takes minutes to give up."""
     host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
     if not colon or not port.isdecimal():
         return
@@ -62,7 +62,7 @@ def _check_reachable(address: str | None) -> None:
 
 
 def _shares(ray: Any, count: int | None) -> tuple[int, float]:
-    """How many runs at once, and the share of a GPU for each."""
+    """Return how many runs to train at once, and the share of a GPU for each."""
     has = ray.cluster_resources()
     gpus = has.get("GPU", 0)
     limit = count or max(1, int(gpus or has.get("CPU", 1)))
@@ -91,10 +91,10 @@ def _drive(ray: Any, remote: Any, jobs: Iterator[Job], limit: int, token: Path) 
 
 
 def _attempt_there(values: dict[str, Any], token: str) -> dict[str, str]:
-    """On a node: what became of the job, as plain text."""
+    """Train a job on a node and return its event as plain text."""
     if not Path(token).exists():
-        said = f"{Path(token).parent}: this node does not see the store; it must lie on a file system that all nodes share."
+        said = f"{Path(token).parent}: a Ray node cannot see this folder; put the store on a file system that all nodes share."
         return {"kind": "refused", "message": said}
     job = Job.from_dict(values)
-    event = attempt(job, Bench(job.spec))
+    event = attempt(job, DataCache())
     return {"kind": event.kind, "message": event.message}

@@ -1,4 +1,4 @@
-"""How often a run may lose its process before it counts as failed."""
+"""Limit how often a run is retried after its process died."""
 
 from collections import Counter
 
@@ -8,11 +8,13 @@ MOST = 3
 
 
 class Retries:
+    """Counts the processes that each run lost."""
+
     def __init__(self) -> None:
         self.count: Counter[str] = Counter()
 
     def after_death(self, job: Job, how: str) -> Event:
-        """A run whose process died is gone on with, unless that has happened too often: then the run is the cause."""
+        """Return a "retried" event, or "failed" if the run lost its process too often: then the run is the likely cause."""
         self.count[str(job.folder)] += 1
         if self.count[str(job.folder)] <= MOST:
             return Event(job, "retried", how)

@@ -1,8 +1,8 @@
-"""A process that trains runs: a job a line on stdin, an event a line on stdout.
+"""A process that trains runs. It reads one job per line from stdin and writes one event per line to stdout.
 
     python -m labelkin.experiments.engines.worker
 
-It ends with the process that started it, even where that one was killed.
+It exits when the process that started it ends, even if that one was killed.
 """
 
 import json
@@ -13,27 +13,26 @@ import threading
 from typing import TextIO
 
 from labelkin.experiments.engines.attempt import Job, attempt
-from labelkin.experiments.run import Bench
+from labelkin.experiments.workspace import DataCache
 
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what libraries print must not mix with the events
+    os.dup2(2, 1)  # keep what libraries print apart from the events
     jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(sys.stdin, jobs), daemon=True).start()
-    bench: Bench | None = None
+    data = DataCache(limit=1)
     try:
         while True:
             job = jobs.get()
-            bench = bench if bench is not None and bench.serves(job.spec) else Bench(job.spec)
-            event = attempt(job, bench)
+            event = attempt(job, data)
             print(json.dumps({"kind": event.kind, "message": event.message}), file=answers, flush=True)
     except KeyboardInterrupt:
-        os._exit(130)  # between runs nothing is left to save
+        os._exit(130)  # nothing needs saving between runs
 
 
 def _listen(stdin: TextIO, jobs: "queue.SimpleQueue[Job]") -> None:
-    """Hand on jobs until whoever sends them is gone; files are written whole, so that this may end a run at any moment."""
+    """Queue jobs until stdin closes, then exit. Files are written atomically, so a run may be stopped at any moment."""
     for line in stdin:
         jobs.put(Job.from_dict(json.loads(line)))
     os._exit(0)

@@ -1,4 +1,4 @@
-"""Plans: data x backbone x objectives x seeds, expanded to runs, trained by an engine, kept in a store."""
+"""Plans: data x backbones x objectives x seeds, expanded to runs, trained by an engine and kept in a store."""
 
 from labelkin.experiments.plan.execution import Outcome, execute, outlook
 from labelkin.experiments.plan.grids import chosen

@@ -1,4 +1,4 @@
-"""A plan carried out: what is finished is kept, what is broken is gone on with, the rest is trained."""
+"""Execute a plan: finished runs are kept, interrupted runs resume, and the others are trained."""
 
 import errno
 import os
@@ -13,25 +13,28 @@ from typing import NamedTuple
 from labelkin._checks import InputError, check_choice, check_count, listed
 from labelkin.experiments.engines import ENGINES, Event, Job, run_here, run_in_processes, run_on_ray
 from labelkin.experiments.plan.model import Plan, Planned
-from labelkin.experiments.run import Bench, check
+from labelkin.experiments.run import check
 from labelkin.experiments.store import read_record
+from labelkin.experiments.workspace import DataCache
 from labelkin.training import Interrupted, RunFolder
 from labelkin.training.progress import Progress, Silent
 
 KEPT = ("weights", "results")
-PATIENCE = 0.5  # seconds between looks at a run that another process trains
+PATIENCE = 0.5  # seconds between checks of a run that another process trains
 
 
 class Outcome(NamedTuple):
+    """What became of the runs of a plan."""
+
     finished: list[Planned]  # now or before
-    skipped: list[Planned]  # for want of time
+    skipped: list[Planned]  # because the time budget was used up
     failed: list[tuple[Planned, str]]
     retries: int
     seconds: float
 
 
 def outlook(plan: Plan, store: Path) -> str:
-    """What the plan stands for, before anything runs."""
+    """Describe the runs of a plan in one line."""
     runs = _once(plan.runs())
     done = sum(is_finished(store, run) for run in runs)
     several = {"backbones": plan.backbone, "trees": plan.taxonomy, "objectives": plan.arms, "seeds": plan.seeds}
@@ -48,17 +51,29 @@ def execute(
     address: str | None = None,
     budget: float | None = None,
     keep: str = "weights",
+    data: DataCache | None = None,
     progress: Callable[[str, int, int], Progress] = lambda title, epochs, steps: Silent(),
     say: Callable[[str], None] = lambda line: None,
 ) -> Outcome:
-    """Train what is not finished. With a `budget` in seconds no run is begun that would not end in time.
+    """Train the runs of a plan that are not finished.
 
-    What is left then is told and in the outcome.
+    Several processes may work on one store: if another process trains a run, this one waits for it.
 
-    With `keep="results"` a run that ends keeps its metrics and its outputs on the test set, and no weights.
+    Args:
+        plan: The plan.
+        store: The folder of the runs.
+        jobs: The number of runs to train at once.
+        engine: "local" or "ray".
+        address: The address of a Ray cluster.
+        budget: Seconds. No run begins that would not finish in time; the others are `skipped` in the outcome.
+        keep: "weights", or "results" to keep the metrics and the outputs on the test set of a finished run, but no weights.
+        data: Data sets that were read before. New ones are added, so that the report does not read them again.
+        progress: Called with a run's title, epochs and steps per epoch; returns the object that shows them.
+        say: Called with each line of status.
 
-    Several processes may work on one store: a run that another one trains is waited for. Raises what stops all runs (bad
-    input, a full disk, Ctrl-C as `Interrupted`); a run that fails alone is in the outcome.
+    Returns:
+        The outcome, including runs that failed. Errors that stop all runs are raised: bad input, a full disk, and Ctrl-C as
+        `Interrupted`.
     """
     check_choice("engine", engine, ENGINES)
     check_count("jobs", jobs)
@@ -66,18 +81,19 @@ def execute(
     folder = Path(store)
     runs = _once(plan.runs())
     waiting = [run for run in runs if not is_finished(folder, run)]
-    _try_out(waiting)
+    cache = DataCache() if data is None else data
+    _check_all(waiting, cache)
     folder.mkdir(parents=True, exist_ok=True)
     say(outlook(plan, folder))
     work = _Work(folder, waiting, budget, say, at_once=jobs, weights=keep == "weights")
     if waiting:
-        for event in _events(engine, work, jobs, address, progress):
+        for event in _events(engine, work, jobs, address, cache, progress):
             work.heard(event)
     skipped = [run for run in runs if run in work.queue or run in work.elsewhere]
     if skipped and budget is not None:
         say(
-            f"{len(skipped)} of {len(runs)} runs are left: they would not have ended within the budget of "
-            f"{budget:g} s; the same command goes on with them."
+            f"{len(skipped)} of {len(runs)} runs are left: they would not have finished within the budget of "
+            f"{budget:g} s; run the same command again to train them."
         )
     lost = {run.id for run, _ in work.failed}
     finished = [run for run in runs if run not in skipped and run.id not in lost]
@@ -85,17 +101,24 @@ def execute(
 
 
 def _events(
-    engine: str, work: "_Work", jobs: int, address: str | None, progress: Callable[[str, int, int], Progress]
+    engine: str,
+    work: "_Work",
+    jobs: int,
+    address: str | None,
+    data: DataCache,
+    progress: Callable[[str, int, int], Progress],
 ) -> Iterator[Event]:
     if engine == "ray":
         return run_on_ray(work.jobs(), store=work.store, count=jobs if jobs > 1 else None, address=address)
     if address is not None:
-        raise InputError("--address: it is Ray's; say `--engine ray` as well.")
-    return run_here(work.jobs(), progress=progress) if jobs == 1 else run_in_processes(work.jobs(), count=jobs)
+        raise InputError("--address: needs `--engine ray`.")
+    if jobs > 1:
+        return run_in_processes(work.jobs(), count=jobs)
+    return run_here(work.jobs(), data=data, progress=progress)
 
 
 class _Work:
-    """The runs to do, handed out while there is time, and what is heard of them."""
+    """The runs to train: hands them out while there is time, and keeps track of their events."""
 
     def __init__(
         self,
@@ -133,7 +156,7 @@ class _Work:
         return Job(run.title, run.spec, folder)
 
     def _has_time(self) -> bool:
-        """Whether a run as long as the mean of those done would end within the budget."""
+        """Whether a run of average length would finish within the budget."""
         spent = monotonic() - self.begun
         return self.budget is None or spent + self._seconds_a_run() * self.at_once <= self.budget
 
@@ -152,10 +175,10 @@ class _Work:
             self._finished(run)
         elif event.kind == "retried":
             self.retries += 1
-            self.say(f"{run.title}: {event.message}; going on with it")
+            self.say(f"{run.title}: {event.message}; resuming it")
         elif event.kind == "busy":
             if run not in self.elsewhere:
-                self.say(f"{run.title}: another process trains it; waiting")
+                self.say(f"{run.title}: another process is training it; waiting")
             self.elsewhere.append(run)
         else:
             self.failed.append((run, event.message))
@@ -173,37 +196,37 @@ class _Work:
 
 
 def is_finished(store: Path, run: Planned) -> bool:
+    """Whether the store holds the results of a run."""
     return (store / run.name / "final.json").exists() and (store / run.name / "config.json").exists()
 
 
 def raise_failures(outcome: Outcome) -> None:
-    """Say which runs failed, once all others are done."""
+    """Raise an error that names the failed runs."""
     if outcome.failed:
         run, why = outcome.failed[0]
         others = [other.title for other, _ in outcome.failed[1:]]
-        more = f" So did {listed(others)}." if others else ""
-        raise InputError(f"{run.title} failed: {why}; the runs that ended are kept.{more}")
+        more = f" Also failed: {listed(others)}." if others else ""
+        raise InputError(f"{run.title} failed: {why}; the finished runs are kept.{more}")
 
 
 def in_words(seconds: float) -> str:
+    """Return a duration such as `"12 s"`, `"5 min"` or `"1.5 h"`."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _once(runs: Sequence[Planned]) -> list[Planned]:
-    """Each run once: two names of a plan may mean the same."""
+    """Remove duplicates: two labels of a plan may have the same run."""
     return list({run.id: run for run in reversed(runs)}.values())[::-1]
 
 
-def _try_out(runs: Sequence[Planned]) -> None:
-    """See that data are there and options make sense, before any training."""
-    bench: Bench | None = None
+def _check_all(runs: Sequence[Planned], data: DataCache) -> None:
+    """Check data and options of all runs before any training."""
     for run in _once_a_seed(runs):
-        bench = bench if bench is not None and bench.serves(run.spec) else Bench(run.spec)
-        check(run.spec, bench)
+        check(run.spec, data.workspace(run.spec))
 
 
 def _once_a_seed(runs: Sequence[Planned]) -> list[Planned]:
-    """One run of those that differ in the seed alone."""
+    """Return one of the runs that differ in the seed alone."""
     return list({dumps(replace(r.spec, settings=replace(r.spec.settings, seed=0)).as_dict()): r for r in runs}.values())

@@ -1,39 +1,36 @@
-"""The point of a grid that stands for an objective: the best on validation data, over all seeds."""
+"""Choose the best point of each grid on validation data, over all seeds."""
 
 from collections.abc import Mapping, Sequence
-from json import dumps
 from statistics import mean
 
 from labelkin._checks import InputError
-from labelkin.experiments.plan.model import Plan, Planned
-from labelkin.experiments.store import Record, described
+from labelkin.experiments.plan.model import Planned
+from labelkin.experiments.store import Record
 
 
-def chosen(plan: Plan, runs: Sequence[Planned], records: Mapping[str, Record]) -> list[Record]:
-    """The records of a plan's runs, labelled as the plan has it; of each grid, those of the chosen point alone.
+def chosen(runs: Sequence[Planned], records: Mapping[str, Record]) -> list[Record]:
+    """Return the records of a plan's runs under the plan's labels; for each grid, those of the best point.
 
-    `records` by id. A label is the arm's, with the chosen values of its grid.
+    `records` are by id. The label of a chosen point has its values.
     """
-    grids = {arm.label: list(arm.grid) for arm in plan.arms}
     found: list[Record] = []
-    for label, points in _by_point(runs, records).items():
-        best = max(points.values(), key=_validation) if len(points) > 1 else next(iter(points.values()))
-        told = described(label, {name: best[0].options[name] for name in grids[label]})
-        found.extend(record._replace(label=told) for record in best)
+    for points in _by_point(runs, records).values():
+        best = max(points, key=lambda label: _validation(points[label])) if len(points) > 1 else next(iter(points))
+        found.extend(record._replace(label=best) for record in points[best])
     return found
 
 
 def _by_point(runs: Sequence[Planned], records: Mapping[str, Record]) -> dict[str, dict[str, list[Record]]]:
+    """Group the records by the plan's label, then by the label with the values of the grid."""
     found: dict[str, dict[str, list[Record]]] = {}
     for run in runs:
         if run.id in records:
-            point = dumps(dict(run.spec.options), sort_keys=True)
-            found.setdefault(run.label, {}).setdefault(point, []).append(records[run.id])
+            found.setdefault(run.label, {}).setdefault(run.point, []).append(records[run.id])
     return found
 
 
 def _validation(records: Sequence[Record]) -> float:
-    """Mean validation accuracy of the epochs that count."""
+    """Return the mean validation accuracy of the reported epochs."""
     found = []
     for record in records:
         if record.final is not None:

@@ -1,26 +1,27 @@
-"""What is to be compared with what: a plan and the runs that it stands for."""
+"""A plan and the runs that it expands to."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from itertools import product
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from labelkin._checks import InputError, check_choice, check_count, check_names, listed, near
-from labelkin.experiments.identity import run_id, run_name
-from labelkin.experiments.renames import current_options
-from labelkin.experiments.spec import RunSpec, check_words
+from labelkin.experiments.compatibility import current_options
+from labelkin.experiments.identity import folder_name, run_id
+from labelkin.experiments.spec import RunSpec, check_words, known_spelling
 from labelkin.experiments.store import described
 from labelkin.objectives import OBJECTIVES
 from labelkin.training import Settings
 
 PROTOCOLS = ("clean", "as-published")
 REFERENCE = "one-hot"
-UNFAIR = {"report": "auto or last", "evaluation": "eval"}  # what the clean protocol holds these settings to
+UNFAIR = {"report": "auto or last", "evaluation": "eval"}  # the values that the clean protocol allows
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arm:
-    """One row of the comparison: an objective with its options; those in `grid` have values to choose among."""
+    """One row of a comparison: an objective with its options. Options in `grid` have several values to choose from."""
 
     label: str
     objective: str
@@ -33,25 +34,28 @@ class Arm:
             object.__setattr__(self, name, current_options(self.objective, getattr(self, name)))
 
     def points(self) -> list[dict[str, Any]]:
-        """The options of each point of the grid; without one, the options alone."""
+        """List the options of each point of the grid; without a grid, the options alone."""
         names = list(self.grid)
         return [{**self.options, **dict(zip(names, values, strict=True))} for values in product(*self.grid.values())]
 
 
-class Planned(NamedTuple):
+@dataclass(frozen=True)
+class Planned:
     """A run of a plan."""
 
     label: str
     spec: RunSpec
-    chosen: tuple[str, ...] = ()  # the options that a grid gave it
+    chosen: tuple[str, ...] = ()  # the options that come from a grid
 
-    @property
+    @cached_property
     def id(self) -> str:
+        """The id of the run. It is computed once, because hashing reads the data."""
         return run_id(self.spec)
 
     @property
     def name(self) -> str:
-        return run_name(self.spec)
+        """The name of the run's folder."""
+        return folder_name(self.spec, self.id)
 
     @property
     def title(self) -> str:
@@ -59,17 +63,18 @@ class Planned(NamedTuple):
 
     @property
     def point(self) -> str:
-        """The label with its values of a grid: `"label-embedding tau=3"`."""
-        return described(self.label, {name: self.spec.options[name] for name in self.chosen})
+        """The label with the values from a grid: `"label-embedding tau=3"`."""
+        names = known_spelling(self.spec.objective, dict.fromkeys(self.chosen))
+        return described(self.label, {name: self.spec.options[name] for name in names})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Data x backbone x taxonomy x objectives x seeds under one protocol.
+    """Data x backbones x taxonomies x objectives x seeds under one protocol.
 
-    `clean`, the default, gives every objective the same training, measures in eval mode, and reports the epoch chosen on
-    validation data or the last. `as-published` also allows what papers did: training of an objective's own, evaluation in
-    training mode, the best epoch on the test set.
+    The protocol `clean`, the default, trains every objective alike, evaluates in eval mode, and reports the best epoch on
+    validation data or the last epoch. `as-published` also allows what some papers did: training settings per objective,
+    evaluation in training mode, and reporting the best epoch on the test set.
     """
 
     data: tuple[str, ...] = ("digits",)
@@ -94,7 +99,7 @@ class Plan:
         for name, allowed in UNFAIR.items() if self.protocol == "clean" else ():
             if self.training.get(name, "auto") not in ("auto", *allowed.split(" or ")):
                 raise InputError(
-                    f"{name}: the clean protocol takes {allowed}, got {self.training[name]!r}; say `protocol: as-published`."
+                    f"{name}: the clean protocol takes {allowed}, got {self.training[name]!r}; set `protocol: as-published`."
                 )
         for arm in self.arms:
             self._check(arm)
@@ -102,14 +107,14 @@ class Plan:
     def _check(self, arm: Arm) -> None:
         if arm.training and self.protocol == "clean":
             raise InputError(
-                f"{arm.label}: under the clean protocol all objectives are trained alike; move `training` to the plan, or say "
+                f"{arm.label}: the clean protocol trains all objectives alike; move `training` to the plan, or set "
                 "`protocol: as-published`."
             )
         if "seed" in {**self.training, **arm.training}:
-            raise InputError("training: the seeds of a plan are listed under `seeds`; leave `seed` out.")
+            raise InputError("training: list the seeds of a plan under `seeds`; leave `seed` out.")
         if arm.grid and not self.data_options.get("validation_fraction"):
             raise InputError(
-                f"{arm.label}: {listed(list(arm.grid))} is chosen on a validation split; give one, as "
+                f"{arm.label}: {listed(list(arm.grid))} is chosen on a validation split; set one, as "
                 "`data_options: {validation_fraction: 0.1}`."
             )
         for name, values in arm.grid.items():
@@ -120,7 +125,7 @@ class Plan:
             check_words(options)
 
     def runs(self) -> list[Planned]:
-        """Every run, seed by seed, so that all objectives are known early."""
+        """List all runs, seed by seed, so that there are early results for all objectives."""
         settings = Settings.of(**self.training)
         return [
             Planned(
@@ -146,7 +151,7 @@ class Plan:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """A plan from plain values, as a file has them; an unknown key is refused with its near matches."""
+        """Build a plan from the values of a file. The error for an unknown key suggests similar ones."""
         known = [*(f.name for f in fields(cls) if f.name != "arms"), "objectives"]
         for name in values:
             if name not in known:
@@ -170,13 +175,13 @@ class Plan:
 
 
 def _check_once(what: str, values: Sequence[Any]) -> None:
-    """1 and 1.0 are the same: a run that is there twice would count as two."""
+    """Refuse duplicates. 1 and 1.0 are the same: such a run would count twice."""
     if any(value in values[:place] for place, value in enumerate(values)):
         raise InputError(f"{what}: expected each once, got {', '.join(map(str, values))}.")
 
 
 def _arms(given: Any) -> list[Arm]:
-    """All objectives, a list of names, or names with options."""
+    """Read objectives: None for all, a list of names, or names with options."""
     if given is None or given == "all":
         given = list(OBJECTIVES)
     if isinstance(given, str):

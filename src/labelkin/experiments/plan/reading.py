@@ -1,4 +1,4 @@
-"""Plans as YAML files."""
+"""Read plans from YAML files."""
 
 import os
 import re
@@ -13,7 +13,7 @@ _SCIENTIFIC = re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$")
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:
-    """The plan of a YAML file. A key given twice is refused, since the first would be lost without a word."""
+    """Read the plan of a YAML file. Duplicate keys are refused, because YAML would silently drop the first."""
     yaml = require("yaml", extra="yaml", use="reading a plan")
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -36,7 +36,7 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
 
 
 def _loader(yaml: Any) -> Any:
-    """The safe loader, strict about keys and fond of `1e-3`, which YAML 1.1 reads as text."""
+    """Return a safe loader that refuses duplicate keys and reads `1e-3` as a number, which YAML 1.1 reads as text."""
 
     class Strict(yaml.SafeLoader):  # type: ignore[misc]
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
@@ -44,7 +44,7 @@ def _loader(yaml: Any) -> Any:
             for key in keys:
                 if keys.count(key) > 1:
                     raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {key!r} is there twice", node.start_mark
+                        None, None, f"the key {key!r} is given twice", node.start_mark
                     )
             found: dict[Any, Any] = super().construct_mapping(node, deep)
             return found

@@ -10,9 +10,9 @@ from labelkin import metrics
 from labelkin._files import write_text
 from labelkin.data import Batches, Split
 from labelkin.experiments.device import fastest_device
-from labelkin.experiments.predictor import load
-from labelkin.experiments.run import Bench
+from labelkin.experiments.predictor import load_run
 from labelkin.experiments.store import Record
+from labelkin.experiments.workspace import DataWorkspace
 from labelkin.structure import catalogue
 from labelkin.training import RunFolder
 
@@ -42,9 +42,9 @@ def _digit_mse(record: Record) -> float:
 
 def _kmeans_accuracy(record: Record) -> float:
     """The superclass by k-means of the softmax outputs, the grouping being the run's tree (000)."""
-    predictor = load(record.path).to(fastest_device())
+    predictor = load_run(record.path).to(fastest_device())
     outputs = RunFolder(record.path).outputs()
-    train = Bench(predictor.spec).dataset.train
+    train = DataWorkspace(predictor.spec).dataset.train
     with torch.no_grad():
         scores = [predictor(inputs).float().cpu() for inputs in _inputs(train, predictor.mean.device)]
     members = catalogue.groups(str(record.config["taxonomy"]))

@@ -10,11 +10,11 @@ from torch import Tensor
 from labelkin import analysis, data, metrics, relations
 from labelkin.data import Batches
 from labelkin.experiments.device import fastest_device
-from labelkin.experiments.predictor import Predictor, load
+from labelkin.experiments.predictor import Predictor, load_run
 from labelkin.experiments.published import table
 from labelkin.experiments.reproduce.listing import at_hand
 from labelkin.experiments.reproduce.runs import Arms, Run
-from labelkin.experiments.run import Bench
+from labelkin.experiments.workspace import DataWorkspace
 from labelkin.training import RunFolder
 
 BATCH = 1024
@@ -25,14 +25,14 @@ Columns = Mapping[str, Arms]
 
 def embedding_of(run: Run) -> list[list[float]]:
     """The label vectors that a run learned, as plain numbers for the options of another."""
-    vectors: Tensor = load(run.record.path).model.objective.label_vectors()
+    vectors: Tensor = load_run(run.record.path).model.objective.label_vectors()
     rows: list[list[float]] = vectors.detach().double().cpu().tolist()
     return rows
 
 
 def _predictor(claim: Mapping[str, Any], runs: Columns, key: str = "of") -> Predictor:
     column, row = claim[key]
-    return load(runs[column][row][0].record.path).to(fastest_device())
+    return load_run(runs[column][row][0].record.path).to(fastest_device())
 
 
 def nearest(claim: Mapping[str, Any], runs: Columns) -> Found:
@@ -64,7 +64,7 @@ def confusions(claim: Mapping[str, Any], runs: Columns) -> Found:
     """The most frequent confusions, beside those that the paper counts."""
     column, row = claim["of"]
     first = runs[column][row][0].record
-    outputs, classes = RunFolder(first.path).outputs(), load(first.path).classes
+    outputs, classes = RunFolder(first.path).outputs(), load_run(first.path).classes
     counts = metrics.confusion_matrix(outputs["scores"].argmax(-1), outputs["target"], len(classes))
     counts.fill_diagonal_(0)
     order = counts.flatten().argsort(descending=True, stable=True).tolist()
@@ -81,7 +81,7 @@ def class_accuracies(claim: Mapping[str, Any], runs: Columns) -> Found:
     """By class at the end of training: runs keep no class accuracies by epoch."""
     column, row = claim["of"]
     first = runs[column][row][0].record
-    outputs, predictor = RunFolder(first.path).outputs(), load(first.path)
+    outputs, predictor = RunFolder(first.path).outputs(), load_run(first.path)
     counts = metrics.confusion_matrix(outputs["scores"].argmax(-1), outputs["target"], len(predictor.classes))
     weighted = metrics.weighted_accuracy(counts, predictor.taxonomy.distance("semantic"), normalize=True).values
     plain = counts.diagonal() / counts.sum(1)
@@ -95,7 +95,7 @@ def approach(claim: Mapping[str, Any], runs: Columns) -> Found:
     for key in ("of", "than"):
         predictor = _predictor(claim, runs, key)
         targets = predictor.model.objective.label_vectors()
-        found = Bench(predictor.spec).dataset
+        found = DataWorkspace(predictor.spec).dataset
         batches = Batches(
             found.test,
             batch_size=min(BATCH, len(found.test)),

@@ -161,7 +161,7 @@ class _Work:
         folders = {run.id: self.engine.store / run.name for run in planned}
         found = {name: record for name, path in folders.items() if (record := _finished(path)) is not None}
         arms = sorted((arm.label for arm in plan.arms), key=len, reverse=True)
-        for record in chosen(plan, planned, found):
+        for record in chosen(planned, found):
             yield record._replace(label=next(label for label in arms if record.label.startswith(label)))
 
     def _run(self, record: Record) -> Run:

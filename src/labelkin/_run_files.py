@@ -1,0 +1,59 @@
+"""Read the plain files of a run's folder: JSON and metrics.csv. Needs no torch, so that thousands of runs can be listed."""
+
+import csv
+import json
+from math import nan
+from pathlib import Path
+from typing import Any
+
+from labelkin._checks import InputError
+from labelkin._files import is_run_config
+from labelkin._version import RUN_LAYOUT
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """Read a JSON file. Returns None if there is no such file."""
+    try:
+        loaded: dict[str, Any] = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise InputError(f"{path}: the file is damaged ({error}).") from error
+    return loaded
+
+
+def read_config(folder: Path) -> dict[str, Any] | None:
+    """Read a run's config.json and check its layout version. Returns None if the folder holds no run."""
+    config = read_json(folder / "config.json")
+    if not is_run_config(config):
+        return None
+    if config.get("version") != RUN_LAYOUT:
+        raise InputError(
+            f"{folder}: this run uses layout {config.get('version')}, but this labelkin reads layout {RUN_LAYOUT}; use the "
+            "labelkin version that config.json names, or train the run again."
+        )
+    return config
+
+
+def read_final(folder: Path) -> dict[str, float] | None:
+    """Read the metrics on the test set, NaN where one is undefined. Returns None if the run has not finished."""
+    final = read_json(folder / "final.json")
+    return None if final is None else {name: nan if value is None else value for name, value in final.items()}
+
+
+def read_seconds(folder: Path) -> float | None:
+    """Read the seconds spent training, summed over resumed parts. Returns None if the run has not finished."""
+    timing = read_json(folder / "timing.json")
+    return None if timing is None else float(timing["seconds"])
+
+
+def read_history(folder: Path) -> list[dict[str, float]]:
+    """Read metrics.csv: one row per epoch. Returns an empty list if there is no such file."""
+    path = folder / "metrics.csv"
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
+    except FileNotFoundError:
+        return []
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{path}: the file is damaged ({error}).") from error

@@ -1,0 +1,43 @@
+"""Tables that keep run folders of earlier versions readable and their ids unchanged. Needs no torch.
+
+- To rename an option of an objective, add the old and the new name to `RENAMED_OPTIONS`. Run folders and plans with the old
+  name are translated when they are read. Ids are computed with the old name, so they never change.
+- To add a training setting, add its name and default to `ADDED_SETTINGS`. At its default it stays out of the id, and runs
+  that do not name it count as trained with the default.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from labelkin._checks import InputError
+
+# (objective, old name) -> new name
+RENAMED_OPTIONS: dict[tuple[str, str], str] = {
+    ("label-embedding", "weights"): "preset",
+    ("compressed-label-embedding", "weights"): "preset",
+}
+# Training settings that were added after the first ids were published, with their defaults.
+ADDED_SETTINGS: dict[str, Any] = {}
+
+
+def current_options(objective: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an objective's options under their current names; refuse an option given under both."""
+    for (owner, old), new in RENAMED_OPTIONS.items():
+        if owner == objective and old in options and new in options:
+            raise InputError(
+                f"{old}: this is the former name of {new!r}, and {objective!r} got both; give {new!r} alone."
+            )
+    return {RENAMED_OPTIONS.get((objective, name), name): value for name, value in options.items()}
+
+
+def original_options(objective: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an objective's options under the names that ids are computed with."""
+    old = {new: name for (owner, name), new in RENAMED_OPTIONS.items() if owner == objective}
+    return {old.get(name, name): value for name, value in options.items()}
+
+
+def settings_that_count(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return training settings without the later ones that have their defaults."""
+    return {
+        name: value for name, value in settings.items() if name not in ADDED_SETTINGS or value != ADDED_SETTINGS[name]
+    }
