@@ -398,7 +398,7 @@ METHOD_MUTANTS = [
     ),
     Mutant(
         "store: old layouts are read as new ones",
-        "experiments/store.py",
+        "_run_files.py",
         'config.get("version") != RUN_LAYOUT',
         "False",
         "test_store.py",
@@ -521,6 +521,34 @@ METHOD_MUTANTS = [
         "spread > TIE * abs(centre) else abs(centre)",
         "spread > TIE * abs(centre) else spread",
         COMPARES,
+    ),
+    Mutant(
+        "ids: a setting at its default counts",
+        "experiments/compatibility.py",
+        "if name not in ADDED_SETTINGS or value != ADDED_SETTINGS[name]",
+        "if True",
+        "test_compatibility.py -k settings_that_were_added",
+    ),
+    Mutant(
+        "ids: hashed with the new spelling of an option",
+        "experiments/identity.py",
+        'original_options(told["objective"], told["options"])',
+        'told["options"]',
+        "test_compatibility.py -k renamed_options",
+    ),
+    Mutant(
+        "workspace: data are read again for every run",
+        "experiments/workspace.py",
+        "if key not in self._found:",
+        "if True:",
+        "test_workspace.py -k once",
+    ),
+    Mutant(
+        "translation: no data_id",
+        "experiments/translation.py",
+        '        "data_id": data_id(spec),\n',
+        "",
+        "test_workspace.py -k two_settings",
     ),
 ]
 

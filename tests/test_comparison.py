@@ -189,14 +189,14 @@ ONE_HOT = row("one-hot", 0, 0)
             [ONE_HOT, row("a", 0.01, 0.03), row("b", -0.02, -0.01)],
             "Better than one-hot: a. Worse than one-hot: b. (3 seeds",
         ),
-        ([ONE_HOT, row("a", 0.01, 0.03), row("b", -0.01, 0.03)], "Better than one-hot: a. No difference"),
+        ([ONE_HOT, row("a", 0.01, 0.03), row("b", -0.01, 0.03)], "Better than one-hot: a. No significant difference"),
         ([ONE_HOT, row("a", -0.01, 0.01)], "No significant difference to one-hot. (3 seeds"),
-        ([row("one-hot", nan, nan, 1), row("a", nan, nan, 1)], "One seed cannot tell a difference"),
-        ([row("a", nan, nan)], "Without a reference"),
+        ([row("one-hot", nan, nan, 1), row("a", nan, nan, 1)], "One seed cannot separate a difference"),
+        ([row("a", nan, nan)], "There is no run of the reference"),
         ([ONE_HOT], "one-hot is the only objective"),
         (
             [ONE_HOT, row("a", nan, nan)._replace(difference=nan)],
-            "No other objective has a seed in common with one-hot",
+            "No other objective shares a seed with one-hot",
         ),
     ],
 )

@@ -82,7 +82,7 @@ BAD = {
     "an unknown setting": ({"training": {"epoch": 1}}, "epoch: there is no training setting .*Did you mean 'epochs'"),
     "training of its own": (
         {"objectives": {"one-hot": {"training": QUICK}}},
-        "under the clean protocol all objectives",
+        "the clean protocol trains all objectives alike",
     ),
     "the best test epoch": ({"training": {"report": "best-test"}}, "report: the clean protocol takes auto or last"),
     "training mode": ({"training": {"evaluation": "batch-statistics"}}, "evaluation: the clean protocol takes eval"),
@@ -100,7 +100,7 @@ BAD = {
         {"objectives": ["one-hot"], "reference": "onehot"},
         "reference: 'onehot' is not among.*Did you mean",
     ),
-    "a seed in training": ({"training": {"seed": 1}}, "listed under `seeds`"),
+    "a seed in training": ({"training": {"seed": 1}}, "list the seeds of a plan under `seeds`"),
     "a seed twice": ({"seeds": [1, 1]}, "seeds: expected each once"),
     "a seed that is too large": ({"seeds": [0, 2**63]}, "seed: expected a whole number from 0 to 9223372036854775807"),
     "data twice": ({"data": ["digits", "digits"]}, "data: expected each once, got digits, digits"),

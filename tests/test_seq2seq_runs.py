@@ -120,7 +120,7 @@ def test_a_translation_does_not_take_the_place_of_what_it_is_made_from(run: Path
 def test_an_objective_that_is_not_for_sentences_names_those_that_are(objective: str, taxonomy: tuple, tmp_path: Path):
     told = refused("train", write_corpus(tmp_path), "--objective", objective, *taxonomy, "--out", tmp_path / "run")
     assert f"objective: '{objective}' cannot be used for translation: it" in told
-    assert told.endswith(f"These are: {', '.join(FOR_SENTENCES)}.\n")
+    assert told.endswith(f"Use one of: {', '.join(FOR_SENTENCES)}.\n")
     assert not (tmp_path / "run").exists()
 
 

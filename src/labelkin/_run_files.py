@@ -14,7 +14,8 @@ from labelkin._version import RUN_LAYOUT
 def read_json(path: Path) -> dict[str, Any] | None:
     """Read a JSON file. Returns None if there is no such file."""
     try:
-        loaded: dict[str, Any] = json.loads(path.read_bytes())
+        with open(path, "rb") as file:
+            loaded: dict[str, Any] = json.loads(file.read())
     except FileNotFoundError:
         return None
     except ValueError as error:

@@ -44,8 +44,8 @@ class Data:
         cache: Data sets that were read before.
     """
 
-    def __init__(self, config: dict[str, Any], cache: DataCache) -> None:
-        self.config, self.cache = config, cache
+    def __init__(self, config: dict[str, Any], cache: DataCache | None = None) -> None:
+        self.config, self.cache = config, DataCache() if cache is None else cache
 
     @cached_property
     def dataset(self) -> Dataset:
