@@ -274,7 +274,7 @@ def test_what_is_gone_from_a_run_takes_nothing_else_with_it(digits: Comparison, 
     assert panel(page, "projection", one_hot).figures
     bare = labels.index("label-embedding")
     assert panel(page, "confusions", bare).figures
-    assert "since its weights are not there" in panel(page, "similarity", bare).note
+    assert "because its weights are missing" in panel(page, "similarity", bare).note
     assert "no weights" in panel(page, "projection", bare).missing
     assert len(page.leaderboard.lines) == 3 if page.leaderboard else False
     render(page)
@@ -335,7 +335,7 @@ def test_the_command_writes_a_page(digits: Comparison, tmp_path: Path):
     ("arguments", "match"),
     [
         (["missing"], "no such folder"),
-        (["."], "holds no run"),
+        (["."], "holds no readable run"),
         (["runs", "-o", "page.txt"], r"ends in \.html"),
         (["runs", "-o", "nowhere/page.html"], "there is no folder 'nowhere'"),
         (["runs", "--reference", "one-hott"], "no finished run of 'one-hott'"),

@@ -146,7 +146,7 @@ def test_among_classifiers_a_run_that_translates_is_left_out_and_named(run: Path
     train(RunSpec(settings=Settings(epochs=1, batch_size=500)), tmp_path / "runs/digits")
     found = read_comparisons(tmp_path / "runs")
     assert [comparison.data for comparison in found.comparisons] == ["digits"]
-    assert found.problems == [f"{tmp_path / 'runs/translation'}: translates, and is left out."]
+    assert found.problems == [f"{tmp_path / 'runs/translation'}: is a translation run and is left out."]
 
 
 def test_nearest_labels_have_the_largest_entries(run: Path):
@@ -174,8 +174,8 @@ def test_nearest_labels_have_the_largest_entries(run: Path):
     [
         (("inspect", "RUN", "--label", "hunt"), "label: 'hunt' is not among the run's .* labels. Did you mean 'hund'"),
         (("inspect", "RUN", "--label", "hund", "--top", "500"), "top: expected at most"),
-        (("inspect", "PLAIN", "--label", "hund"), "its objective learns no embedding of labels; train with"),
-        (("translate", "RUN", "foreign.txt"), "foreign.txt: the run's vocabulary lacks every word of it"),
+        (("inspect", "PLAIN", "--label", "hund"), "the run's objective learns no label embedding; train with"),
+        (("translate", "RUN", "foreign.txt"), "foreign.txt: none of its words is in the run's vocabulary"),
         (("translate", "RUN", "bad.txt"), "bad.txt: expected UTF-8, got byte 0xff at byte offset 2"),
         (("translate", "RUN", "none.txt"), "there is no file 'none.txt'"),
         (("translate", "RUN", "good.txt", "-o", "no/out.txt"), "there is no folder 'no'; make it first"),
