@@ -11,8 +11,8 @@ from commands import FOUND, PIXELS, call, write_images
 from labelkin import OBJECTIVES, InputError
 from labelkin.data import fingerprint
 from labelkin.experiments import RunSpec
-from labelkin.experiments.identity import data_changed, data_id, run_id
 from labelkin.experiments.compatibility import RENAMED_OPTIONS
+from labelkin.experiments.identity import data_changed, data_id, run_id
 from sentences import write_corpus
 
 PLACES = {0: "round/0", 8: "round/8", 1: "straight/1"}
