@@ -1,0 +1,48 @@
+"""Fused losses: one pass forward and one pass backward, with Triton on CUDA and closed forms on the CPU.
+
+The functions have the names and results of those in `labelkin.functional`. `fits` says whether a call can use them.
+Importing this package needs neither Triton nor CUDA.
+"""
+
+from labelkin.functional._kernels.classes import (
+    ClassTargets,
+    DenseTargets,
+    GroupedTargets,
+    LowRankTargets,
+    OrdinalTargets,
+    SparseTargets,
+    class_target_cross_entropy,
+    fits_classes,
+    sparse_targets,
+)
+from labelkin.functional._kernels.index import PathIndex, path_index
+from labelkin.functional._kernels.losses import (
+    ancestors,
+    conditional_softmax,
+    convex_hierarchical,
+    fits,
+    fits_hierarchical,
+    hierarchical,
+    hierarchical_cross_entropy,
+)
+
+__all__ = [
+    "ClassTargets",
+    "DenseTargets",
+    "GroupedTargets",
+    "LowRankTargets",
+    "OrdinalTargets",
+    "PathIndex",
+    "SparseTargets",
+    "ancestors",
+    "class_target_cross_entropy",
+    "conditional_softmax",
+    "convex_hierarchical",
+    "fits",
+    "fits_classes",
+    "fits_hierarchical",
+    "hierarchical",
+    "hierarchical_cross_entropy",
+    "path_index",
+    "sparse_targets",
+]

@@ -1,0 +1,141 @@
+"""CPU: losses on the path through a flat softmax, in closed form (the equations are in `triton_leaves`).
+
+Rows are cut into blocks. Prefix sums over blocks, in float64, give the sum of the blocks inside each interval of a path,
+and the partial blocks at its ends are read one by one. Rows in which a large interval holds too small a share of the
+whole for that difference to be exact are computed again without it.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+BLOCK = 32
+EXACT_ROWS = 64  # rows computed at once without prefix sums
+SMALLEST_SHARE = {torch.float32: 1e-8, torch.float64: 1e-3}
+
+
+def edge_weights(depth: Tensor, length: Tensor, options: Sequence[float]) -> Tensor:
+    scale, alpha, base, slope, inverse = options[:5]
+    return scale * torch.exp(-alpha * depth) + base + slope * (length - depth) + inverse / depth.clamp_min(1)
+
+
+def intervals(operands: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    """The interval below each node on the path, root first (n, L + 1), padded with the target's own; the lengths (n,)."""
+    target, _, first, last, path, lengths = operands
+    length = lengths[target]
+    steps = torch.arange(path.shape[1] + 1, device=target.device)
+    nodes = torch.nn.functional.pad(path[target], (1, 0)).long()
+    nodes = torch.where(steps <= length[:, None], nodes, target[:, None])
+    return first[nodes].long(), last[nodes].long(), length
+
+
+def path_loss(lse: Tensor, length: Tensor, options: Sequence[float]) -> Tensor:
+    """`sum_d w_d (S_(d-1) - S_d)` over the first `length` edges."""
+    depth = torch.arange(1, lse.shape[1], dtype=lse.dtype, device=lse.device)
+    weight = edge_weights(depth, length[:, None].to(lse.dtype), options)
+    steps = torch.where(depth <= length[:, None], lse[:, :-1] - lse[:, 1:], 0)
+    return (weight * steps).sum(-1)
+
+
+def exact(logits: Tensor, lo: Tensor, hi: Tensor) -> Tensor:
+    """The log-sum-exp of every interval (n, L + 1) of rows in depth-first order."""
+    place = torch.arange(logits.shape[1], device=logits.device)
+    inside = (place >= lo[..., None]) & (place < hi[..., None])
+    return logits[:, None].masked_fill(~inside, float("-inf")).logsumexp(-1)
+
+
+def forward(logits: Tensor, operands: Sequence[Tensor], options: Sequence[float]) -> tuple[Tensor, Tensor]:
+    ordered = _ordered(logits, operands[1])
+    lo, hi, length = intervals(operands)
+    lse, doubtful = _by_blocks(ordered, lo, hi)
+    for rows in torch.split(doubtful.nonzero().flatten(), EXACT_ROWS):
+        lse[rows] = exact(ordered[rows], lo[rows], hi[rows])
+    return path_loss(lse, length, options), lse
+
+
+def backward(grad: Tensor, logits: Tensor, lse: Tensor, operands: Sequence[Tensor], options: Sequence[float]) -> Tensor:
+    ordered = _ordered(logits, operands[1])
+    lo, hi, length = intervals(operands)
+    share = _shares(lse, length, options) * grad[:, None]
+    levels = lo.shape[1] - 1
+    bounds = torch.cat([lo[:, 1:], hi[:, 1:].flip(-1)], -1)
+
+    def ring(places: Tensor) -> Tensor:
+        passed = torch.searchsorted(bounds, places, right=True)
+        return torch.minimum(passed, 2 * levels - passed)
+
+    classes = ordered.shape[1]
+    starts = torch.arange(0, classes, BLOCK).expand(len(lo), -1).contiguous()
+    rings = ring(starts)
+    result = torch.empty_like(ordered)
+    for values, out, at in _blocks(ordered, result, rings):
+        torch.sub(values, lse.gather(1, at).unsqueeze(-1), out=out)
+        out.exp_().mul_(share.gather(1, at).unsqueeze(-1))
+    ends = (bounds // BLOCK).clamp_max(starts.shape[1] - 1)
+    edges = (ends[..., None] * BLOCK + torch.arange(BLOCK)).flatten(1).clamp_max(classes - 1)
+    at = ring(edges)
+    result.scatter_(1, edges, torch.exp(ordered.gather(1, edges) - lse.gather(1, at)) * share.gather(1, at))
+    order = operands[1]
+    result = result.index_select(1, order.argsort()) if order.numel() else result
+    return result.to(logits.dtype)
+
+
+def _ordered(logits: Tensor, order: Tensor) -> Tensor:
+    """Rows in depth-first order, in float32 or float64."""
+    values = logits.index_select(1, order) if order.numel() else logits
+    return values if values.dtype == torch.float64 else values.float()
+
+
+def _by_blocks(logits: Tensor, lo: Tensor, hi: Tensor) -> tuple[Tensor, Tensor]:
+    """The log-sum-exp of every interval, and the rows (n,) in which it is not exact."""
+    classes, whole = logits.shape[1], logits.shape[1] // BLOCK
+    top = logits.amax(-1, keepdim=True)
+    top = torch.where(top.isfinite(), top, 0)
+    scaled = (logits - top).exp_()
+    sums = torch.unflatten(scaled[:, : whole * BLOCK], 1, (whole, BLOCK)).sum(-1)
+    prefix = torch.nn.functional.pad(sums.double().cumsum(-1), (1, 0))
+    begin, end = -(-lo // BLOCK), hi // BLOCK
+    middle = torch.where(begin < end, prefix.gather(1, end) - prefix.gather(1, begin.clamp_max(whole)), 0)
+    lane = torch.arange(BLOCK)
+    left = lo[..., None] + lane
+    right = torch.maximum(end, begin)[..., None] * BLOCK + lane
+    left_inside = left < torch.minimum(begin * BLOCK, hi)[..., None]
+    right_inside = right < hi[..., None]
+    places = torch.cat([left, right], -1).clamp_max(classes - 1)
+    inside = torch.cat([left_inside, right_inside], -1)
+    found = logits.gather(1, places.flatten(1)).view_as(places).masked_fill(~inside, float("-inf"))
+    ends = found.logsumexp(-1).double()
+    lse = torch.logaddexp(ends, top.double() + middle.log())
+    least = prefix[:, -1:] * SMALLEST_SHARE[logits.dtype]
+    matters = top.double() + least.log() > ends - 40
+    doubtful = (begin < end) & (middle < least) & matters
+    return lse.to(logits.dtype), doubtful.any(-1)
+
+
+def _blocks(values: Tensor, out: Tensor, rings: Tensor) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """The whole blocks (n, blocks, BLOCK) and, where columns are left, the last short one, with their rings."""
+    whole = values.shape[1] // BLOCK
+    cut = whole * BLOCK
+    parts = []
+    if whole:
+        shape = (whole, BLOCK)
+        blocks = (torch.unflatten(part[:, :cut], 1, shape) for part in (values, out))
+        parts.append((*blocks, rings[:, :whole]))
+    if cut < values.shape[1]:
+        parts.append((values[:, None, cut:], out[:, None, cut:], rings[:, whole:]))
+    return parts
+
+
+def _shares(lse: Tensor, length: Tensor, options: Sequence[float]) -> Tensor:
+    """A_r of every ring: `c_r + A_(r-1) exp(S_r - S_(r-1))`."""
+    depth = torch.arange(lse.shape[1], dtype=lse.dtype, device=lse.device)
+    size = length[:, None].to(lse.dtype)
+    weight = edge_weights(depth, size, options)
+    lower = torch.where(depth < size, edge_weights(depth + 1, size, options), 0)
+    coefficient = lower - torch.where((depth > 0) & (depth <= size), weight, 0)
+    shares = [coefficient[:, 0]]
+    for step in range(1, lse.shape[1]):
+        shrunk = shares[-1] * torch.exp(lse[:, step] - lse[:, step - 1])
+        shares.append(coefficient[:, step] + shrunk)
+    return torch.stack(shares, -1)

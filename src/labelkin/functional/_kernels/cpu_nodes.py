@@ -1,0 +1,67 @@
+"""CPU: losses on the path through softmaxes over siblings, in closed form; only the groups on the path are read."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from labelkin.functional._kernels.cpu_leaves import edge_weights
+
+
+class _Siblings(NamedTuple):
+    """The siblings along all paths, one after another."""
+
+    segment: Tensor  # (S,): the edge they belong to, `row * L + depth - 1`
+    place: Tensor  # (S,): where each lies in the flattened logits
+    own: Tensor  # (S,): whether it is the node on the path
+    columns: Tensor  # (n, L): the columns on the path, padded with 0
+    known: Tensor  # (n, L): where the path goes on
+    length: Tensor  # (n,)
+
+
+def _siblings(width: int, operands: Sequence[Tensor]) -> _Siblings:
+    target, child_first, child_count, child_column, path, lengths = operands[:6]
+    nodes, length = path[target].long(), lengths[target]
+    known = torch.arange(path.shape[1]) < length[:, None]
+    parent = torch.nn.functional.pad(nodes[:, :-1], (1, 0))
+    count = torch.where(known, child_count[parent], 0).flatten().long()
+    segment = torch.repeat_interleave(count)
+    offset = child_first[parent].flatten().long() - count.cumsum(0) + count
+    columns = (nodes - 1).clamp_min(0)
+    column = child_column[offset[segment] + torch.arange(len(segment))].long()
+    place = segment // path.shape[1] * width + column
+    return _Siblings(segment, place, column == columns.flatten()[segment], columns, known, length)
+
+
+def forward(logits: Tensor, operands: Sequence[Tensor], options: Sequence[float]) -> tuple[Tensor, Tensor]:
+    wide = logits if logits.dtype == torch.float64 else logits.float()
+    at = _siblings(logits.shape[1], operands)
+    values = wide.reshape(-1)[at.place]
+    top = values.new_full((at.known.numel(),), float("-inf")).scatter_reduce_(0, at.segment, values, "amax")
+    top = torch.where(top.isfinite(), top, 0)
+    lse = top + torch.zeros_like(top).index_add_(0, at.segment, (values - top[at.segment]).exp()).log()
+    lse = lse.view(at.known.shape)
+    log_p = torch.where(at.known, wide.gather(1, at.columns) - lse, 0)
+    log_prob = log_p.sum(-1)
+    depth = torch.arange(1, log_p.shape[1] + 1, dtype=wide.dtype)
+    loss = -(edge_weights(depth, at.length[:, None].to(wide.dtype), options) * log_p).sum(-1)
+    constant, mass = options[5:]
+    loss = loss + constant - mass * operands[6][operands[0]] * log_prob.exp()
+    return loss, torch.cat([lse, log_prob[:, None]], -1)
+
+
+def backward(
+    grad: Tensor, logits: Tensor, saved: Tensor, operands: Sequence[Tensor], options: Sequence[float]
+) -> Tensor:
+    at = _siblings(logits.shape[1], operands)
+    lse = saved[:, :-1]
+    depth = torch.arange(1, lse.shape[1] + 1, dtype=saved.dtype)
+    weight = edge_weights(depth, at.length[:, None].to(saved.dtype), options)
+    weight = weight + (options[6] * operands[6][operands[0]] * saved[:, -1].exp())[:, None]
+    weight = (weight * grad[:, None]).flatten()[at.segment]
+    values = logits.reshape(-1)[at.place].to(saved.dtype)
+    result = torch.zeros(logits.shape, dtype=logits.dtype)
+    shares = torch.exp(values - lse.flatten()[at.segment]) - at.own.to(saved.dtype)
+    result.view(-1)[at.place] = (weight * shares).to(logits.dtype)
+    return result

@@ -1,0 +1,136 @@
+"""The index arrays that the kernels need on top of `TreeIndex`, all derived from it."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
+
+from labelkin.functional.tree import TreeIndex
+
+Ints = npt.NDArray[np.int64]
+
+
+class Ragged(NamedTuple):
+    """The part of a tree above leaves of different depths, as R columns with siblings side by side.
+
+    A node is even when all leaves below it have the same depth. Below an even node the sum of the inner nodes'
+    probabilities does not depend on the logits, so the tree is cut there. R is 0 where the root itself is even.
+    """
+
+    column: Tensor  # (R,) int32: the column of the logits
+    last: Tensor  # (R,) int32: the entry of the last sibling
+    begins: Tensor  # (R,) int32: 1 where a group of siblings begins
+    jumps: Tensor  # (J, R) int32: the entry 1, 2, 4, ... steps up; R stands for the root
+    up: Tensor  # (R,) int32: the entry of the parent; R stands for the root
+    weight: Tensor  # (R,) float32: how many inner nodes a path meets from here to a leaf, or 1 where that varies
+    enter: Tensor  # (R,) int32: the node's preorder number in the whole tree
+    preorder: Tensor  # (R,) int32: the entries in preorder
+    first: Tensor  # (R,) int32: where the entry lies in that order
+    end: Tensor  # (R,) int32: where the last entry below it lies in that order
+
+
+class PathIndex(NamedTuple):
+    """What a kernel needs to walk from the root to a sample's node."""
+
+    order: Tensor  # (K,) int32: the classes in depth-first order; empty where they are in that order already
+    first: Tensor  # (N,) int32: the place in that order of the first class below each node
+    last: Tensor  # (N,) int32: the place after the last one
+    child_first: Tensor  # (N,) int32: where each node's children begin in `child_column`
+    child_count: Tensor  # (N,) int32
+    child_column: Tensor  # (N - 1,) int32: columns, siblings side by side
+    path: Tensor  # (N, L) int32: the nodes below the root on the way to each node, padded with 0
+    length: Tensor  # (N,) int32: how many of them there are
+    excess: Tensor  # (N,) float32: inner nodes strictly below an even node on a path to a leaf; 0 for other nodes
+    begin: Tensor  # (N,) int32: preorder number
+    finish: Tensor  # (N,) int32: preorder number after the last node below
+    ragged: Ragged
+
+
+_CACHE: Any = WeakIdKeyDictionary()
+
+
+def path_index(tree: TreeIndex) -> PathIndex:
+    """The arrays for a tree, on its device; made once for each tree and device."""
+    found: PathIndex | None = _CACHE.get(tree.enter)
+    if found is None:
+        found = _CACHE[tree.enter] = build(tree)
+    return found
+
+
+def build(tree: TreeIndex) -> PathIndex:
+    device = tree.enter.device
+    enter, leave, leaves = (_numpy(part) for part in (tree.enter, tree.leave, tree.leaves))
+    parent, depth, paths = (_numpy(part) for part in (tree.parent, tree.lengths, tree.paths))
+    nodes, classes = len(enter), len(leaves)
+    order = np.argsort(enter[leaves])
+    places = enter[leaves][order]
+    count = np.bincount(parent, minlength=nodes)
+    on_path = np.arange(paths.shape[1]) < depth[:, None]
+    height, even = _heights(parent, depth, leaves)
+
+    def whole(values: Ints) -> Tensor:
+        return torch.from_numpy(values.astype(np.int32)).to(device)
+
+    return PathIndex(
+        order=whole(order if (order != np.arange(classes)).any() else order[:0]),
+        first=whole(np.searchsorted(places, enter)),
+        last=whole(np.searchsorted(places, leave)),
+        child_first=whole(np.cumsum(count) - count),
+        child_count=whole(count),
+        child_column=whole(np.argsort(parent, kind="stable")),
+        path=whole(np.where(on_path, paths + 1, 0)),
+        length=whole(depth),
+        excess=torch.from_numpy(np.where(even, np.maximum(height - 1, 0), 0).astype(np.float32)).to(device),
+        begin=whole(enter),
+        finish=whole(leave),
+        ragged=Ragged(*(part.to(device) for part in _ragged(parent, enter, leave, height, even))),
+    )
+
+
+def _heights(parent: Ints, depth: Ints, leaves: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """The largest number of edges from each node down to a leaf, and whether all its leaves lie that deep."""
+    lowest, highest = np.full(len(depth), len(depth)), np.zeros(len(depth), dtype=np.int64)
+    lowest[leaves] = highest[leaves] = depth[leaves]
+    for level in range(int(depth.max()), 0, -1):
+        at = np.flatnonzero(depth == level)
+        np.minimum.at(lowest, parent[at - 1], lowest[at])
+        np.maximum.at(highest, parent[at - 1], highest[at])
+    return highest - depth, lowest == highest
+
+
+def _ragged(parent: Ints, enter: Ints, leave: Ints, height: Ints, even: npt.NDArray[np.bool_]) -> list[Tensor]:
+    nodes = np.flatnonzero(~even[parent]) + 1
+    nodes = nodes[np.argsort(parent[nodes - 1], kind="stable")]
+    size = len(nodes)
+    entry = np.full(len(enter), size)
+    entry[nodes] = np.arange(size)
+    above = parent[nodes - 1]
+    begins = np.append(True, above[1:] != above[:-1])[:size]
+    starts = np.append(np.flatnonzero(begins), size)
+    last = np.repeat(starts[1:] - 1, np.diff(starts)) if size else np.zeros(0, dtype=np.int64)
+    up = np.append(np.where(above == 0, size, entry[above]), size)
+    jumps, jump = [], up
+    while (jump < size).any():
+        jumps.append(jump[:size])
+        jump = jump[jump]
+    preorder = np.argsort(enter[nodes])
+    place = np.empty(size, dtype=np.int64)
+    place[preorder] = np.arange(size)
+    end = np.searchsorted(enter[nodes][preorder], leave[nodes]) - 1
+    table = np.array(jumps, dtype=np.int64).reshape(len(jumps), size)
+    whole = [nodes - 1, last, begins, table, up[:size]]
+    rest = [enter[nodes], preorder, place, end]
+    weight = torch.from_numpy(np.where(even[nodes], height[nodes], 1).astype(np.float32))
+    return [*map(_int32, whole), weight, *map(_int32, rest)]
+
+
+def _int32(values: npt.NDArray[np.generic]) -> Tensor:
+    return torch.from_numpy(values.astype(np.int32))
+
+
+def _numpy(values: Tensor) -> Ints:
+    found: Ints = values.cpu().numpy()
+    return found
