@@ -129,7 +129,7 @@ def check(case: Case, logits: Tensor, target: Tensor) -> tuple[float, float]:
 
 
 def _error(found: Tensor, expected: Tensor) -> float:
-    return float((found.double() - expected).norm() / expected.norm())
+    return float((found.detach().double() - expected.detach()).norm() / expected.detach().norm())
 
 
 def run(

@@ -12,6 +12,7 @@ from torch import Tensor
 
 BLOCK = 32
 EXACT_ROWS = 64  # rows computed at once without prefix sums
+NEAR_ROWS = 16  # rows taken at once elsewhere, so that they stay in the cache between operations
 SMALLEST_SHARE = {torch.float32: 1e-8, torch.float64: 1e-3}
 
 
@@ -69,9 +70,10 @@ def backward(grad: Tensor, logits: Tensor, lse: Tensor, operands: Sequence[Tenso
     starts = torch.arange(0, classes, BLOCK).expand(len(lo), -1).contiguous()
     rings = ring(starts)
     result = torch.empty_like(ordered)
-    for values, out, at in _blocks(ordered, result, rings):
-        torch.sub(values, lse.gather(1, at).unsqueeze(-1), out=out)
-        out.exp_().mul_(share.gather(1, at).unsqueeze(-1))
+    for rows in _slices(len(ordered)):
+        for values, out, at in _blocks(ordered[rows], result[rows], rings[rows]):
+            torch.sub(values, lse[rows].gather(1, at).unsqueeze(-1), out=out)
+            out.exp_().mul_(share[rows].gather(1, at).unsqueeze(-1))
     ends = (bounds // BLOCK).clamp_max(starts.shape[1] - 1)
     edges = (ends[..., None] * BLOCK + torch.arange(BLOCK)).flatten(1).clamp_max(classes - 1)
     at = ring(edges)
@@ -92,8 +94,12 @@ def _by_blocks(logits: Tensor, lo: Tensor, hi: Tensor) -> tuple[Tensor, Tensor]:
     classes, whole = logits.shape[1], logits.shape[1] // BLOCK
     top = logits.amax(-1, keepdim=True)
     top = torch.where(top.isfinite(), top, 0)
-    scaled = (logits - top).exp_()
-    sums = torch.unflatten(scaled[:, : whole * BLOCK], 1, (whole, BLOCK)).sum(-1)
+    sums = logits.new_empty(len(logits), whole)
+    cut = whole * BLOCK
+    scaled = logits.new_empty(min(len(logits), NEAR_ROWS), cut)
+    for rows in _slices(len(logits)):
+        part = torch.sub(logits[rows, :cut], top[rows], out=scaled[: len(sums[rows])]).exp_()
+        torch.sum(torch.unflatten(part, 1, (whole, BLOCK)), -1, out=sums[rows])
     prefix = torch.nn.functional.pad(sums.double().cumsum(-1), (1, 0))
     begin, end = -(-lo // BLOCK), hi // BLOCK
     middle = torch.where(begin < end, prefix.gather(1, end) - prefix.gather(1, begin.clamp_max(whole)), 0)
@@ -113,6 +119,10 @@ def _by_blocks(logits: Tensor, lo: Tensor, hi: Tensor) -> tuple[Tensor, Tensor]:
     return lse.to(logits.dtype), doubtful.any(-1)
 
 
+def _slices(rows: int) -> list[slice]:
+    return [slice(start, min(start + NEAR_ROWS, rows)) for start in range(0, rows, NEAR_ROWS)]
+
+
 def _blocks(values: Tensor, out: Tensor, rings: Tensor) -> list[tuple[Tensor, Tensor, Tensor]]:
     """The whole blocks (n, blocks, BLOCK) and, where columns are left, the last short one, with their rings."""
     whole = values.shape[1] // BLOCK
@@ -120,8 +130,8 @@ def _blocks(values: Tensor, out: Tensor, rings: Tensor) -> list[tuple[Tensor, Te
     parts = []
     if whole:
         shape = (whole, BLOCK)
-        blocks = (torch.unflatten(part[:, :cut], 1, shape) for part in (values, out))
-        parts.append((*blocks, rings[:, :whole]))
+        cuts = [torch.unflatten(part[:, :cut], 1, shape) for part in (values, out)]
+        parts.append((cuts[0], cuts[1], rings[:, :whole]))
     if cut < values.shape[1]:
         parts.append((values[:, None, cut:], out[:, None, cut:], rings[:, whole:]))
     return parts
