@@ -81,7 +81,7 @@ def test_a_config_of_another_program_is_not_a_run(content: str, tmp_path: Path):
     put(tmp_path, FILES["dotfiles"])
     before = snapshot(tmp_path)
     assert "it has no config.json that labelkin wrote" in refused(*TRAIN, "--out", tmp_path)
-    with pytest.raises(InputError, match="no config.json that labelkin wrote"):
+    with pytest.raises(InputError, match=r"no config\.json that labelkin wrote"):
         train(SPEC, tmp_path, resume=True)
     assert snapshot(tmp_path) == before
 
