@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from labelkin.structure.distances import Ints
 
 
 class RangeMinima(NamedTuple):
