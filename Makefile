@@ -19,7 +19,7 @@ check: $(VENV)/ready
 
 # Writes docs/results.md, docs/reproduction.md and docs/choosing.md from results/*.json.
 docs: $(VENV)/ready
-	$(BIN)/python -m labelkin.experiments.documents
+	$(BIN)/python -m labelkin.papers
 
 # Breaks the code in every way listed in tests/mutants.py and sees that the tests go red.
 mutants: $(VENV)/ready

@@ -3,6 +3,8 @@
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Child processes of the tests import `support` as well.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.path.dirname(__file__), os.environ.get("PYTHONPATH")]))
 
 import torch
 

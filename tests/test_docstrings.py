@@ -11,11 +11,11 @@ import pytest
 
 import labelkin.analysis
 import labelkin.bench
-import labelkin.estimator
+import labelkin.doors
 import labelkin.models
 
 PACKAGES = [labelkin.models, labelkin.analysis, labelkin.bench]
-ESTIMATOR = labelkin.estimator.KinClassifier
+ESTIMATOR = labelkin.KinClassifier
 METHODS = ["fit", "predict", "decision_function", "predict_proba", "predict_log_proba"]
 PUBLIC: list[tuple[str, Any]] = [
     (f"{package.__name__}.{name}", getattr(package, name))
@@ -27,7 +27,11 @@ PUBLIC: list[tuple[str, Any]] = [
 
 def modules() -> list[ModuleType]:
     names = [f"{p.__name__}.{found.name}" for p in PACKAGES for found in pkgutil.iter_modules(p.__path__)]
-    return [*PACKAGES, *(importlib.import_module(name) for name in names), labelkin.estimator]
+    return [
+        *PACKAGES,
+        *(importlib.import_module(name) for name in names),
+        importlib.import_module("labelkin.doors._sklearn"),
+    ]
 
 
 @pytest.mark.parametrize(("name", "found"), PUBLIC, ids=[name for name, _ in PUBLIC])

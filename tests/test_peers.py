@@ -6,8 +6,8 @@ import torch
 
 from labelkin.functional import hierarchical_cross_entropy, tree_index
 from labelkin.structure import Taxonomy
-from numeric import GAP, close, gradient, positions, values
-from trees import random_taxonomy
+from support.numeric import GAP, close, gradient, positions, values
+from support.trees import random_taxonomy
 
 TREE = Taxonomy.from_nested({"animal": {"pet": ["cat", "dog"], "wild": ["deer"]}, "machine": ["car", "ship"]})
 

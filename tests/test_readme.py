@@ -38,7 +38,7 @@ def test_the_commands_exist(line: str):
     """Each word after `labelkin` that is a command, and every option, is one that its help names."""
     from typer.testing import CliRunner
 
-    from labelkin.cli.app import app
+    from labelkin.cli._app import app
 
     words = shlex.split(line, comments=True)[1:]
     command = words[:2] if words[0] in ("taxonomy", "data", "runs", "bench") else words[:1]

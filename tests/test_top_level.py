@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import labelkin
-from labelkin import experiments
+from labelkin import runs
 
 FUNCTIONS = ("audit_predictions", "compare", "evaluate", "load_run", "train")
-ROOMS = sorted(module.name for module in pkgutil.iter_modules(labelkin.__path__) if module.name != "__main__")
+ROOMS = sorted(module.name for module in pkgutil.iter_modules(labelkin.__path__) if module.ispkg)
 
 
 def test_no_room_shares_a_name_with_a_function():
-    assert {"audit", "cli", "experiments", "training"} <= set(ROOMS)
+    assert {"audit", "cli", "runs", "training"} <= set(ROOMS)
     assert not set(ROOMS) & set(FUNCTIONS)
     own = {name for name in labelkin.__all__ if inspect.isfunction(getattr(labelkin, name))}
     assert own == set(FUNCTIONS)
@@ -79,10 +79,8 @@ def test_train_keeps_finished_runs_and_refuses_others(tmp_path: Path, monkeypatc
 def test_old_names_still_work_with_a_warning():
     with pytest.warns(DeprecationWarning, match=r"labelkin\.load is deprecated; use labelkin\.load_run"):
         assert labelkin.load is labelkin.load_run
-    with pytest.warns(DeprecationWarning, match=r"labelkin\.experiments\.load is deprecated"):
-        assert experiments.load is labelkin.load_run
-    with pytest.warns(DeprecationWarning, match="use labelkin.experiments.DataWorkspace"):
-        assert experiments.Bench is experiments.DataWorkspace
+    with pytest.warns(DeprecationWarning, match=r"labelkin\.runs\.load is deprecated"):
+        assert runs.load is labelkin.load_run
     assert "load" not in labelkin.__all__
 
 

@@ -14,23 +14,26 @@ if TYPE_CHECKING:
         analysis,
         audit,
         bench,
+        comparison,
         data,
         decide,
-        experiments,
+        doors,
         functional,
         metrics,
         models,
         objectives,
+        papers,
         relations,
         report,
+        runs,
         structure,
         training,
+        translate,
     )
     from labelkin._checks import InputError
     from labelkin.audit import audit as audit_predictions
-    from labelkin.estimator import KinClassifier
-    from labelkin.experiments import compare, evaluate, load_run
-    from labelkin.experiments.api import train
+    from labelkin.comparison import compare
+    from labelkin.doors import KinClassifier
     from labelkin.objectives import (
         OBJECTIVES,
         AdaptiveLabels,
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
         SemanticSmoothing,
         StaticLabels,
     )
+    from labelkin.runs import evaluate, load_run, train
     from labelkin.structure import Taxonomy
     from labelkin.training import Model
 
@@ -58,17 +62,21 @@ _ROOMS = (
     "analysis",
     "audit",
     "bench",
+    "comparison",
     "data",
     "decide",
-    "experiments",
+    "doors",
     "functional",
     "metrics",
     "models",
     "objectives",
+    "papers",
     "relations",
     "report",
+    "runs",
     "structure",
     "training",
+    "translate",
 )
 __all__ = [
     "OBJECTIVES",
@@ -99,33 +107,37 @@ __all__ = [
     "audit_predictions",
     "bench",
     "compare",
+    "comparison",
     "data",
     "decide",
+    "doors",
     "evaluate",
-    "experiments",
     "functional",
     "load_run",
     "metrics",
     "models",
     "objectives",
+    "papers",
     "relations",
     "report",
+    "runs",
     "structure",
     "train",
     "training",
+    "translate",
 ]
 
 # The module of each name, and its name there; all other names are objectives.
 _HOMES = {
     "InputError": ("labelkin._checks", "InputError"),
-    "KinClassifier": ("labelkin.estimator", "KinClassifier"),
+    "KinClassifier": ("labelkin.doors", "KinClassifier"),
     "Model": ("labelkin.training", "Model"),
     "Taxonomy": ("labelkin.structure", "Taxonomy"),
     "audit_predictions": ("labelkin.audit", "audit"),
-    "compare": ("labelkin.experiments", "compare"),
-    "evaluate": ("labelkin.experiments", "evaluate"),
-    "load_run": ("labelkin.experiments", "load_run"),
-    "train": ("labelkin.experiments.api", "train"),
+    "compare": ("labelkin.comparison", "compare"),
+    "evaluate": ("labelkin.runs", "evaluate"),
+    "load_run": ("labelkin.runs", "load_run"),
+    "train": ("labelkin.runs", "train"),
 }
 _RENAMED = {"load": "load_run"}  # deprecated names
 

@@ -1,45 +1,53 @@
 """The audit of any model from its predictions: mistakes, calibration, decisions, and the structure they suggest."""
 
-from labelkin.audit.findings import (
-    Agreement,
-    Basics,
-    Calibrated,
-    Calibration,
-    Cost,
-    Crm,
-    Difference,
-    Fallback,
-    FallbackPoint,
-    Hierarchy,
-    Interval,
-    Pair,
-    Reliability,
-    Structure,
-    Worst,
-)
-from labelkin.audit.raw import KINDS, Kind
-from labelkin.audit.run import Audit, audit
-from labelkin.audit.text import as_text
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "KINDS",
-    "Agreement",
-    "Audit",
-    "Basics",
-    "Calibrated",
-    "Calibration",
-    "Cost",
-    "Crm",
-    "Difference",
-    "Fallback",
-    "FallbackPoint",
-    "Hierarchy",
-    "Interval",
-    "Kind",
-    "Pair",
-    "Reliability",
-    "Structure",
-    "Worst",
-    "as_text",
-    "audit",
-]
+from labelkin._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from labelkin.audit._audit import Audit as Audit
+    from labelkin.audit._audit import audit as audit
+    from labelkin.audit._findings import Agreement as Agreement
+    from labelkin.audit._findings import Basics as Basics
+    from labelkin.audit._findings import Calibrated as Calibrated
+    from labelkin.audit._findings import Calibration as Calibration
+    from labelkin.audit._findings import Cost as Cost
+    from labelkin.audit._findings import Crm as Crm
+    from labelkin.audit._findings import Difference as Difference
+    from labelkin.audit._findings import Fallback as Fallback
+    from labelkin.audit._findings import FallbackPoint as FallbackPoint
+    from labelkin.audit._findings import Hierarchy as Hierarchy
+    from labelkin.audit._findings import Interval as Interval
+    from labelkin.audit._findings import Pair as Pair
+    from labelkin.audit._findings import Reliability as Reliability
+    from labelkin.audit._findings import Structure as Structure
+    from labelkin.audit._findings import Worst as Worst
+    from labelkin.audit._schema import KINDS as KINDS
+    from labelkin.audit._schema import Kind as Kind
+    from labelkin.audit._text import as_text as as_text
+
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "_audit": ["Audit", "audit"],
+        "_findings": [
+            "Agreement",
+            "Basics",
+            "Calibrated",
+            "Calibration",
+            "Cost",
+            "Crm",
+            "Difference",
+            "Fallback",
+            "FallbackPoint",
+            "Hierarchy",
+            "Interval",
+            "Pair",
+            "Reliability",
+            "Structure",
+            "Worst",
+        ],
+        "_schema": ["KINDS", "Kind"],
+        "_text": ["as_text"],
+    },
+)

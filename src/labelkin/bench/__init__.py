@@ -1,22 +1,40 @@
 """Benchmarks: this library beside literal forms and other packages, as ratios within one run."""
 
-from labelkin.bench.many_labels import ManyLabels, time_many_labels
-from labelkin.bench.metrics import time_metrics
-from labelkin.bench.naa import time_naa
-from labelkin.bench.result import Benchmark, Row, Slow
-from labelkin.bench.timing import Machine, Timing
-from labelkin.bench.tree_losses import TreeLosses, time_tree_losses
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Benchmark",
-    "Machine",
-    "ManyLabels",
-    "Row",
-    "Slow",
-    "Timing",
-    "TreeLosses",
-    "time_many_labels",
-    "time_metrics",
-    "time_naa",
-    "time_tree_losses",
-]
+from labelkin._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from labelkin.bench._many_labels import ManyLabels as ManyLabels
+    from labelkin.bench._many_labels import many_labels_as_dict as many_labels_as_dict
+    from labelkin.bench._many_labels import time_many_labels as time_many_labels
+    from labelkin.bench._measure import Machine as Machine
+    from labelkin.bench._measure import Timing as Timing
+    from labelkin.bench._metrics import time_metrics as time_metrics
+    from labelkin.bench._naa import time_naa as time_naa
+    from labelkin.bench._peers import missing as missing
+    from labelkin.bench._result import Benchmark as Benchmark
+    from labelkin.bench._result import Row as Row
+    from labelkin.bench._result import Slow as Slow
+    from labelkin.bench._result import as_dict as as_dict
+    from labelkin.bench._tree_losses import TreeLosses as TreeLosses
+    from labelkin.bench._tree_losses import time_tree_losses as time_tree_losses
+    from labelkin.bench._tree_losses import tree_losses_as_dict as tree_losses_as_dict
+
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "_many_labels": ["ManyLabels", "time_many_labels"],
+        "_measure": ["Machine", "Timing"],
+        "_metrics": ["time_metrics"],
+        "_naa": ["time_naa"],
+        "_result": ["Benchmark", "Row", "Slow"],
+        "_tree_losses": ["TreeLosses", "time_tree_losses"],
+    },
+    internal={
+        "_many_labels": ["many_labels_as_dict"],
+        "_peers": ["missing"],
+        "_result": ["as_dict"],
+        "_tree_losses": ["tree_losses_as_dict"],
+    },
+)

@@ -14,6 +14,6 @@ def main() -> None:
     except MissingExtra as error:
         print(f"Error: {error}", file=sys.stderr)
         sys.exit(2)
-    from labelkin.cli.app import app
+    from labelkin.cli._app import app
 
     app(prog_name="labelkin")

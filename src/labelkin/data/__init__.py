@@ -5,54 +5,105 @@
 then `Batches(data.train, batch_size=128, shuffle=True, normalize=data.normalize)`.
 """
 
-import warnings
-from typing import Any
+from typing import TYPE_CHECKING
 
-from labelkin.data.augment import AUGMENTATIONS, Augmentation, Chain, Flip, Normalize, PadCrop, Rotation, Shift, augment
-from labelkin.data.batches import Batches, Minibatch
-from labelkin.data.dataset import ArraySplit, Dataset, FileSplit, Split
-from labelkin.data.encoders.class_vectors import class_vectors
-from labelkin.data.images import UnreadableImage
-from labelkin.data.loading import load
-from labelkin.data.locate import cache_folder, data_folders, fetch, find
-from labelkin.data.sources import DATASETS, Source
-from labelkin.data.splits import label_noise, stratified, subset
-from labelkin.data.text_split import TextSplit
+from labelkin._lazy import lazy_exports
 
-__all__ = [
-    "AUGMENTATIONS",
-    "DATASETS",
-    "ArraySplit",
-    "Augmentation",
-    "Batches",
-    "Chain",
-    "Dataset",
-    "FileSplit",
-    "Flip",
-    "Minibatch",
-    "Normalize",
-    "PadCrop",
-    "Rotation",
-    "Shift",
-    "Source",
-    "Split",
-    "TextSplit",
-    "UnreadableImage",
-    "augment",
-    "cache_folder",
-    "class_vectors",
-    "data_folders",
-    "fetch",
-    "find",
-    "label_noise",
-    "load",
-    "stratified",
-    "subset",
-]
+if TYPE_CHECKING:
+    from labelkin.data._augment import AUGMENTATIONS as AUGMENTATIONS
+    from labelkin.data._augment import Augmentation as Augmentation
+    from labelkin.data._augment import Chain as Chain
+    from labelkin.data._augment import Flip as Flip
+    from labelkin.data._augment import Normalize as Normalize
+    from labelkin.data._augment import PadCrop as PadCrop
+    from labelkin.data._augment import Rotation as Rotation
+    from labelkin.data._augment import Shift as Shift
+    from labelkin.data._augment import augment as augment
+    from labelkin.data._batches import Batches as Batches
+    from labelkin.data._batches import Minibatch as Minibatch
+    from labelkin.data._dataset import ArraySplit as ArraySplit
+    from labelkin.data._dataset import Dataset as Dataset
+    from labelkin.data._dataset import FileSplit as FileSplit
+    from labelkin.data._dataset import Split as Split
+    from labelkin.data._dataset import class_names as class_names
+    from labelkin.data._encoders.class_vectors import class_vectors as class_vectors
+    from labelkin.data._fingerprint import digest as digest
+    from labelkin.data._fingerprint import fingerprint as fingerprint
+    from labelkin.data._fingerprint import hashed as hashed
+    from labelkin.data._fingerprint import scanned as scanned
+    from labelkin.data._held_out import read_held_out as read_held_out
+    from labelkin.data._inventory import fetch_by_name as fetch_by_name
+    from labelkin.data._inventory import inventory as inventory
+    from labelkin.data._loading import load as load
+    from labelkin.data._locate import cache_folder as cache_folder
+    from labelkin.data._locate import data_folders as data_folders
+    from labelkin.data._locate import fetch as fetch
+    from labelkin.data._locate import find as find
+    from labelkin.data._locate import obtain as obtain
+    from labelkin.data._order import Ints as Ints
+    from labelkin.data._order import shard as shard
+    from labelkin.data._order import shuffled as shuffled
+    from labelkin.data._readers.arrays import NAMES as NAMES
+    from labelkin.data._readers.arrays import TARGETS as TARGETS
+    from labelkin.data._readers.arrays import check_finite as check_finite
+    from labelkin.data._readers.arrays import labels_beside as labels_beside
+    from labelkin.data._readers.arrays import load_arrays as load_arrays
+    from labelkin.data._readers.folders import PARTS as PARTS
+    from labelkin.data._readers.images import OnError as OnError
+    from labelkin.data._readers.images import UnreadableImage as UnreadableImage
+    from labelkin.data._readers.tables import number as number
+    from labelkin.data._readers.tables import read_rows as read_rows
+    from labelkin.data._readers.texts import TextSplit as TextSplit
+    from labelkin.data._sets.sources import DATASETS as DATASETS
+    from labelkin.data._sets.sources import MULTI30K as MULTI30K
+    from labelkin.data._sets.sources import MULTI30K_PLACE as MULTI30K_PLACE
+    from labelkin.data._sets.sources import Source as Source
+    from labelkin.data._sets.sources import is_corpus as is_corpus
+    from labelkin.data._splits import label_noise as label_noise
+    from labelkin.data._splits import stratified as stratified
+    from labelkin.data._splits import subset as subset
+    from labelkin.data._unlabeled import Samples as Samples
+    from labelkin.data._unlabeled import Unlabelled as Unlabelled
+    from labelkin.data._unlabeled import read_unlabelled as read_unlabelled
+    from labelkin.data._unlabeled import samples_of as samples_of
 
-
-def __getattr__(name: str) -> Any:
-    if name == "Normalise":
-        warnings.warn("labelkin.data.Normalise is deprecated; use Normalize.", DeprecationWarning, stacklevel=2)
-        return Normalize
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "_augment": [
+            "AUGMENTATIONS",
+            "Augmentation",
+            "Chain",
+            "Flip",
+            "Normalize",
+            "PadCrop",
+            "Rotation",
+            "Shift",
+            "augment",
+        ],
+        "_batches": ["Batches", "Minibatch"],
+        "_dataset": ["ArraySplit", "Dataset", "FileSplit", "Split"],
+        "_encoders.class_vectors": ["class_vectors"],
+        "_loading": ["load"],
+        "_locate": ["cache_folder", "data_folders", "fetch", "find"],
+        "_readers.images": ["UnreadableImage"],
+        "_readers.texts": ["TextSplit"],
+        "_sets.sources": ["DATASETS", "Source"],
+        "_splits": ["label_noise", "stratified", "subset"],
+    },
+    internal={
+        "_dataset": ["class_names"],
+        "_fingerprint": ["digest", "fingerprint", "hashed", "scanned"],
+        "_held_out": ["read_held_out"],
+        "_inventory": ["fetch_by_name", "inventory"],
+        "_locate": ["obtain"],
+        "_order": ["Ints", "shard", "shuffled"],
+        "_readers.arrays": ["NAMES", "TARGETS", "check_finite", "labels_beside", "load_arrays"],
+        "_readers.folders": ["PARTS"],
+        "_readers.images": ["OnError"],
+        "_readers.tables": ["number", "read_rows"],
+        "_sets.sources": ["MULTI30K", "MULTI30K_PLACE", "is_corpus"],
+        "_unlabeled": ["Samples", "Unlabelled", "read_unlabelled", "samples_of"],
+    },
+    deprecated={"Normalise": "Normalize"},
+)

@@ -1,10 +1,10 @@
 """From probabilities to decisions: argmax, least expected cost, an ancestor when unsure, and calibration before them."""
 
-from labelkin.decide.cost import argmax, expected_costs, least_cost, least_cost_top_k
-from labelkin.decide.fallback import OperatingCurve, fallback, operating_curve
-from labelkin.decide.rules import Decided, Rules, compare_rules
-from labelkin.decide.temperature import Temperature
-from labelkin.decide.trees import node_probs
+from labelkin.decide._fallback import OperatingCurve, fallback, operating_curve
+from labelkin.decide._least_cost import argmax, expected_costs, least_cost, least_cost_top_k
+from labelkin.decide._rules import Decided, Rules, compare_rules
+from labelkin.decide._temperature import Temperature
+from labelkin.decide._tree_sums import node_probs
 
 __all__ = [
     "Decided",

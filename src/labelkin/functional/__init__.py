@@ -1,24 +1,36 @@
 """The equations of all methods as pure functions on tensors. Losses are returned per sample; objectives reduce them."""
 
-from labelkin.functional.adaptive import ClassSums, class_sums, label_distances, leave_one_out_means, repel
-from labelkin.functional.baselines import huber_to_vectors, retrospection
-from labelkin.functional.collectives import global_mean, global_sum, sum_over_processes, world_size
-from labelkin.functional.cross_entropy import (
+from labelkin.functional import _kernels as _kernels
+from labelkin.functional._adaptive import ClassSums, class_sums, label_distances, leave_one_out_means, repel
+from labelkin.functional._adaptive import distance_to as distance_to
+from labelkin.functional._adaptive import sum_by_class as sum_by_class
+from labelkin.functional._collectives import global_mean, global_sum, sum_over_processes, world_size
+from labelkin.functional._cross_entropy import (
     confidence_penalty,
     cross_entropy,
+    huber_to_vectors,
     infogain,
     mixed_rows,
+    retrospection,
     smoothed_cross_entropy,
     soft_cross_entropy,
 )
-from labelkin.functional.hierarchical import (
+from labelkin.functional._cross_entropy import is_soft as is_soft
+from labelkin.functional._hierarchical import (
     conditional_softmax,
     convex_hierarchical,
     hierarchical,
     hierarchical_cross_entropy,
 )
-from labelkin.functional.label_embedding import EmbeddingTerms, compressed_embedding, embedding_terms
-from labelkin.functional.mixing import (
+from labelkin.functional._hierarchical import open_log_softmax as open_log_softmax
+from labelkin.functional._hierarchical import open_subtree_logsumexp as open_subtree_logsumexp
+from labelkin.functional._kernels.classes import ClassTargets as ClassTargets
+from labelkin.functional._kernels.classes import DenseTargets as DenseTargets
+from labelkin.functional._kernels.classes import GroupedTargets as GroupedTargets
+from labelkin.functional._kernels.classes import OrdinalTargets as OrdinalTargets
+from labelkin.functional._kernels.classes import SparseTargets as SparseTargets
+from labelkin.functional._label_embedding import EmbeddingTerms, compressed_embedding, embedding_terms
+from labelkin.functional._mixing import (
     bounded_eps,
     bounded_eps_inverse,
     class_penalty,
@@ -26,7 +38,18 @@ from labelkin.functional.mixing import (
     log_barrier,
     matrix_penalty,
 )
-from labelkin.functional.tree import (
+from labelkin.functional._mixing import largest_share as largest_share
+from labelkin.functional._naa import FORMS as FORMS
+from labelkin.functional._naa import GRAM_ENTRIES as GRAM_ENTRIES
+from labelkin.functional._naa import Form as Form
+from labelkin.functional._naa import class_correlations as class_correlations
+from labelkin.functional._naa import naa_distance as naa_distance
+from labelkin.functional._naa import naa_similarity as naa_similarity
+from labelkin.functional._naa import naa_similarity_gram as naa_similarity_gram
+from labelkin.functional._naa import target_distance as target_distance
+from labelkin.functional._state import as_it_was as as_it_was
+from labelkin.functional._state import finite_rows as finite_rows
+from labelkin.functional._tree import (
     TreeIndex,
     node_log_probs,
     path_sum,
@@ -34,6 +57,9 @@ from labelkin.functional.tree import (
     subtree_logsumexp,
     tree_index,
 )
+from labelkin.functional._tree import below as below
+from labelkin.functional._tree import path_columns as path_columns
+from labelkin.functional._tree import take as take
 
 __all__ = [
     "ClassSums",

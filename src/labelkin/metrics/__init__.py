@@ -5,129 +5,86 @@ Every metric returns a `Metric` with `mean` and `values`. `confusion_matrix` and
 need torchmetrics. Names are imported when they are first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from labelkin._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from labelkin.metrics.basic import accuracy, mistake_severity, summary, top_k_accuracy
-    from labelkin.metrics.calibration import Calibration, brier_score, expected_calibration_error
-    from labelkin.metrics.costs import expected_cost, ordinal_mse
-    from labelkin.metrics.curves import auac, epochs_saved, first_epoch_reaching, share_of_epochs_saved
-    from labelkin.metrics.hierarchical import (
-        average_distance,
-        hierarchical_f1,
-        hierarchical_precision,
-        hierarchical_recall,
-    )
-    from labelkin.metrics.modules import (
-        Accuracy,
-        AverageDistance,
-        BrierScore,
-        CalibrationError,
-        HierarchicalF1,
-        HierarchicalPrecision,
-        HierarchicalRecall,
-        MistakeSeverity,
-        TopKAccuracy,
-        WeightedAccuracy,
-    )
-    from labelkin.metrics.result import Metric, UndefinedMetric
-    from labelkin.metrics.structure import StructureCorrelation, structure_correlation
-    from labelkin.metrics.superclasses import superclass_accuracy, superclass_accuracy_by_kmeans
-    from labelkin.metrics.weighted import (
-        WeightedCounts,
-        confusion_matrix,
-        weighted_accuracy,
-        weighted_counts,
-        weighted_f1,
-        weighted_precision,
-        weighted_recall,
-    )
+    from labelkin.metrics._basic import accuracy as accuracy
+    from labelkin.metrics._basic import expected_cost as expected_cost
+    from labelkin.metrics._basic import mistake_severity as mistake_severity
+    from labelkin.metrics._basic import ordinal_mse as ordinal_mse
+    from labelkin.metrics._basic import summary as summary
+    from labelkin.metrics._basic import top_k_accuracy as top_k_accuracy
+    from labelkin.metrics._calibration import Calibration as Calibration
+    from labelkin.metrics._calibration import brier_score as brier_score
+    from labelkin.metrics._calibration import expected_calibration_error as expected_calibration_error
+    from labelkin.metrics._curves import auac as auac
+    from labelkin.metrics._curves import epochs_saved as epochs_saved
+    from labelkin.metrics._curves import first_epoch_reaching as first_epoch_reaching
+    from labelkin.metrics._curves import share_of_epochs_saved as share_of_epochs_saved
+    from labelkin.metrics._hierarchical import average_distance as average_distance
+    from labelkin.metrics._hierarchical import hierarchical_f1 as hierarchical_f1
+    from labelkin.metrics._hierarchical import hierarchical_precision as hierarchical_precision
+    from labelkin.metrics._hierarchical import hierarchical_recall as hierarchical_recall
+    from labelkin.metrics._result import Metric as Metric
+    from labelkin.metrics._result import UndefinedMetric as UndefinedMetric
+    from labelkin.metrics._structure_correlation import StructureCorrelation as StructureCorrelation
+    from labelkin.metrics._structure_correlation import structure_correlation as structure_correlation
+    from labelkin.metrics._superclasses import superclass_accuracy as superclass_accuracy
+    from labelkin.metrics._superclasses import superclass_accuracy_by_kmeans as superclass_accuracy_by_kmeans
+    from labelkin.metrics._torchmetrics import Accuracy as Accuracy
+    from labelkin.metrics._torchmetrics import AverageDistance as AverageDistance
+    from labelkin.metrics._torchmetrics import BrierScore as BrierScore
+    from labelkin.metrics._torchmetrics import CalibrationError as CalibrationError
+    from labelkin.metrics._torchmetrics import HierarchicalF1 as HierarchicalF1
+    from labelkin.metrics._torchmetrics import HierarchicalPrecision as HierarchicalPrecision
+    from labelkin.metrics._torchmetrics import HierarchicalRecall as HierarchicalRecall
+    from labelkin.metrics._torchmetrics import MistakeSeverity as MistakeSeverity
+    from labelkin.metrics._torchmetrics import TopKAccuracy as TopKAccuracy
+    from labelkin.metrics._torchmetrics import WeightedAccuracy as WeightedAccuracy
+    from labelkin.metrics._validation import check_scores as check_scores
+    from labelkin.metrics._weighted import WeightedCounts as WeightedCounts
+    from labelkin.metrics._weighted import confusion_matrix as confusion_matrix
+    from labelkin.metrics._weighted import weighted_accuracy as weighted_accuracy
+    from labelkin.metrics._weighted import weighted_counts as weighted_counts
+    from labelkin.metrics._weighted import weighted_f1 as weighted_f1
+    from labelkin.metrics._weighted import weighted_precision as weighted_precision
+    from labelkin.metrics._weighted import weighted_recall as weighted_recall
 
-_HOMES = {
-    "basic": ("accuracy", "mistake_severity", "summary", "top_k_accuracy"),
-    "calibration": ("Calibration", "brier_score", "expected_calibration_error"),
-    "costs": ("expected_cost", "ordinal_mse"),
-    "curves": ("auac", "epochs_saved", "first_epoch_reaching", "share_of_epochs_saved"),
-    "hierarchical": ("average_distance", "hierarchical_f1", "hierarchical_precision", "hierarchical_recall"),
-    "modules": (
-        "Accuracy",
-        "AverageDistance",
-        "BrierScore",
-        "CalibrationError",
-        "HierarchicalF1",
-        "HierarchicalPrecision",
-        "HierarchicalRecall",
-        "MistakeSeverity",
-        "TopKAccuracy",
-        "WeightedAccuracy",
-    ),
-    "result": ("Metric", "UndefinedMetric"),
-    "structure": ("StructureCorrelation", "structure_correlation"),
-    "superclasses": ("superclass_accuracy", "superclass_accuracy_by_kmeans"),
-    "weighted": (
-        "WeightedCounts",
-        "confusion_matrix",
-        "weighted_accuracy",
-        "weighted_counts",
-        "weighted_f1",
-        "weighted_precision",
-        "weighted_recall",
-    ),
-}
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = [
-    "Accuracy",
-    "AverageDistance",
-    "BrierScore",
-    "Calibration",
-    "CalibrationError",
-    "HierarchicalF1",
-    "HierarchicalPrecision",
-    "HierarchicalRecall",
-    "Metric",
-    "MistakeSeverity",
-    "StructureCorrelation",
-    "TopKAccuracy",
-    "UndefinedMetric",
-    "WeightedAccuracy",
-    "WeightedCounts",
-    "accuracy",
-    "auac",
-    "average_distance",
-    "brier_score",
-    "confusion_matrix",
-    "epochs_saved",
-    "expected_calibration_error",
-    "expected_cost",
-    "first_epoch_reaching",
-    "hierarchical_f1",
-    "hierarchical_precision",
-    "hierarchical_recall",
-    "mistake_severity",
-    "ordinal_mse",
-    "share_of_epochs_saved",
-    "structure_correlation",
-    "summary",
-    "superclass_accuracy",
-    "superclass_accuracy_by_kmeans",
-    "top_k_accuracy",
-    "weighted_accuracy",
-    "weighted_counts",
-    "weighted_f1",
-    "weighted_precision",
-    "weighted_recall",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'labelkin.metrics' has no attribute {name!r}")
-    found = getattr(import_module(f"labelkin.metrics.{_HOME[name]}"), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "_basic": ["accuracy", "expected_cost", "mistake_severity", "ordinal_mse", "summary", "top_k_accuracy"],
+        "_calibration": ["Calibration", "brier_score", "expected_calibration_error"],
+        "_curves": ["auac", "epochs_saved", "first_epoch_reaching", "share_of_epochs_saved"],
+        "_hierarchical": ["average_distance", "hierarchical_f1", "hierarchical_precision", "hierarchical_recall"],
+        "_result": ["Metric", "UndefinedMetric"],
+        "_structure_correlation": ["StructureCorrelation", "structure_correlation"],
+        "_superclasses": ["superclass_accuracy", "superclass_accuracy_by_kmeans"],
+        "_torchmetrics": [
+            "Accuracy",
+            "AverageDistance",
+            "BrierScore",
+            "CalibrationError",
+            "HierarchicalF1",
+            "HierarchicalPrecision",
+            "HierarchicalRecall",
+            "MistakeSeverity",
+            "TopKAccuracy",
+            "WeightedAccuracy",
+        ],
+        "_weighted": [
+            "WeightedCounts",
+            "confusion_matrix",
+            "weighted_accuracy",
+            "weighted_counts",
+            "weighted_f1",
+            "weighted_precision",
+            "weighted_recall",
+        ],
+    },
+    internal={
+        "_validation": ["check_scores"],
+    },
+)

@@ -1,37 +1,22 @@
 """Objectives: each is one method with its head, its loss, its predictions and its label vectors."""
 
-from labelkin.objectives.adaptive import AdaptiveLabels
-from labelkin.objectives.base import Objective
-from labelkin.objectives.batch import Batch, Loss
-from labelkin.objectives.conditional import ConditionalSoftmax, HierarchicalCrossEntropy
-from labelkin.objectives.context import Context
-from labelkin.objectives.flat import ConfidencePenalty, LabelSmoothing, OneHot
-from labelkin.objectives.hierarchical import ConvexHierarchical, Hierarchical
-from labelkin.objectives.label_embedding import CompressedLabelEmbedding, LabelEmbedding, TwoHeads
-from labelkin.objectives.mixed import MixedCrossEntropy
-from labelkin.objectives.pretrained_embedding import PretrainedLabelEmbedding
-from labelkin.objectives.retrospection import Retrospection
-from labelkin.objectives.semantic_smoothing import SemanticSmoothing
-from labelkin.objectives.static import StaticLabels
-
-# All objectives by the name that plans and the command line use.
-OBJECTIVES: dict[str, type[Objective]] = {
-    "one-hot": OneHot,
-    "label-smoothing": LabelSmoothing,
-    "confidence-penalty": ConfidencePenalty,
-    "semantic-smoothing": SemanticSmoothing,
-    "mixed-cross-entropy": MixedCrossEntropy,
-    "hierarchical": Hierarchical,
-    "convex-hierarchical": ConvexHierarchical,
-    "conditional-softmax": ConditionalSoftmax,
-    "hierarchical-cross-entropy": HierarchicalCrossEntropy,
-    "label-embedding": LabelEmbedding,
-    "compressed-label-embedding": CompressedLabelEmbedding,
-    "pretrained-label-embedding": PretrainedLabelEmbedding,
-    "adaptive-labels": AdaptiveLabels,
-    "retrospection": Retrospection,
-    "static-labels": StaticLabels,
-}
+from labelkin.objectives._adaptive import AdaptiveLabels
+from labelkin.objectives._base import Objective
+from labelkin.objectives._batch import Batch, Loss
+from labelkin.objectives._conditional import ConditionalSoftmax, HierarchicalCrossEntropy
+from labelkin.objectives._context import RELATIONS as RELATIONS
+from labelkin.objectives._context import Context
+from labelkin.objectives._flat import ConfidencePenalty, LabelSmoothing, OneHot
+from labelkin.objectives._hierarchical import ConvexHierarchical, Hierarchical
+from labelkin.objectives._label_embedding import CompressedLabelEmbedding, LabelEmbedding, TwoHeads
+from labelkin.objectives._mixed import MixedCrossEntropy
+from labelkin.objectives._pretrained_embedding import PretrainedLabelEmbedding
+from labelkin.objectives._registry import OBJECTIVES
+from labelkin.objectives._retrospection import Retrospection
+from labelkin.objectives._semantic_smoothing import SemanticSmoothing
+from labelkin.objectives._static import StaticLabels
+from labelkin.objectives._tree import TreeObjective as TreeObjective
+from labelkin.objectives._tree import in_class_order as in_class_order
 
 __all__ = [
     "OBJECTIVES",

@@ -17,7 +17,7 @@ from torch import Tensor
 from labelkin._checks import InputError, plain
 
 if TYPE_CHECKING:
-    from labelkin.objectives.base import Objective
+    from labelkin.objectives._base import Objective
 
 # Options that are no part of a learned state, or that torch or the objective itself checks by shape.
 LEFT_OUT = ("classes", "features", "samples", "taxonomy", "class_weight", "weights", "reduction", "ignore_index")

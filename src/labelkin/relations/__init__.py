@@ -5,15 +5,20 @@ zero, a zero diagonal, rows that sum to 1. A class without kin is isolated: its 
 Groups and trees also come as `Rows`, which make the rows asked for and never the matrix.
 """
 
-from labelkin.relations.discriminant import lda
-from labelkin.relations.grouping import groups
-from labelkin.relations.measured import activations, confusion, infogain_weights
-from labelkin.relations.ordering import ordinal
-from labelkin.relations.rows import DenseRows, Rows, SmoothedRows, as_rows, as_targets
-from labelkin.relations.smoothing import smooth
-from labelkin.relations.structured import GroupRows, TreeRows
-from labelkin.relations.trees import tree, tree_targets
-from labelkin.relations.vectors import embedding, similarity_to_vectors
+from labelkin.relations._discriminant import lda
+from labelkin.relations._groups import groups
+from labelkin.relations._matrices import check_not_negative as check_not_negative
+from labelkin.relations._matrices import check_zero_diagonal as check_zero_diagonal
+from labelkin.relations._matrices import count_classes as count_classes
+from labelkin.relations._matrices import read_numbers as read_numbers
+from labelkin.relations._matrices import read_square as read_square
+from labelkin.relations._measured import activations, confusion, infogain_weights
+from labelkin.relations._ordinal import ordinal
+from labelkin.relations._structured import GroupRows, TreeRows
+from labelkin.relations._targets import DenseRows, Rows, SmoothedRows, as_rows, as_targets, smooth
+from labelkin.relations._tree import tree, tree_targets
+from labelkin.relations._vectors import embedding, similarity_to_vectors
+from labelkin.relations._vectors import read_vectors as read_vectors
 
 __all__ = [
     "DenseRows",

@@ -1,10 +1,15 @@
 """Class structure: trees of classes, where they come from, and those that ship with the package."""
 
-from labelkin.structure import catalogue
-from labelkin.structure.distances import DISTANCES, DistanceKind
-from labelkin.structure.draw import Description
-from labelkin.structure.graph import RULES, Rule
-from labelkin.structure.taxonomy import Taxonomy
-from labelkin.structure.wordnet import WordNet
+from labelkin.structure import _catalogue as catalogue
+from labelkin.structure._ancestry import subtree_sizes as subtree_sizes
+from labelkin.structure._catalogue import load_tree as load_tree
+from labelkin.structure._catalogue import read_paths as read_paths
+from labelkin.structure._describe import Description
+from labelkin.structure._distances import DISTANCES, DistanceKind
+from labelkin.structure._distances import Floats as Floats
+from labelkin.structure._distances import Ints as Ints
+from labelkin.structure._graph import RULES, Rule
+from labelkin.structure._taxonomy import Taxonomy
+from labelkin.structure._wordnet import WordNet
 
 __all__ = ["DISTANCES", "RULES", "Description", "DistanceKind", "Rule", "Taxonomy", "WordNet", "catalogue"]

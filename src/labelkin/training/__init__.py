@@ -1,24 +1,59 @@
 """`Model`, tasks, and the training loop."""
 
-from labelkin.training.checkpoint import Checkpoint, State
-from labelkin.training.folder import RunFolder
-from labelkin.training.interrupt import Diverged, Interrupted
-from labelkin.training.loop import Trained, Trainer
-from labelkin.training.model import Model
-from labelkin.training.settings import Settings
-from labelkin.training.task import Classify, Place, Task
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Checkpoint",
-    "Classify",
-    "Diverged",
-    "Interrupted",
-    "Model",
-    "Place",
-    "RunFolder",
-    "Settings",
-    "State",
-    "Task",
-    "Trained",
-    "Trainer",
-]
+from labelkin._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from labelkin.training._build import build_model as build_model
+    from labelkin.training._build import context_for as context_for
+    from labelkin.training._build import resolved as resolved
+    from labelkin.training._build import taxonomy_for as taxonomy_for
+    from labelkin.training._checkpoint import Checkpoint as Checkpoint
+    from labelkin.training._checkpoint import State as State
+    from labelkin.training._fabric import make_fabric as make_fabric
+    from labelkin.training._final_metrics import final_metrics as final_metrics
+    from labelkin.training._interrupt import Diverged as Diverged
+    from labelkin.training._interrupt import Interrupted as Interrupted
+    from labelkin.training._interrupt import StopAfterStep as StopAfterStep
+    from labelkin.training._loop import Trained as Trained
+    from labelkin.training._loop import Trainer as Trainer
+    from labelkin.training._loop import check_accumulation as check_accumulation
+    from labelkin.training._model import Model as Model
+    from labelkin.training._packing import is_packed as is_packed
+    from labelkin.training._packing import load_packed as load_packed
+    from labelkin.training._packing import save_packed as save_packed
+    from labelkin.training._progress import Progress as Progress
+    from labelkin.training._progress import Silent as Silent
+    from labelkin.training._progress import progress_for as progress_for
+    from labelkin.training._settings import Settings as Settings
+    from labelkin.training._task import Classify as Classify
+    from labelkin.training._task import Evaluation as Evaluation
+    from labelkin.training._task import Place as Place
+    from labelkin.training._task import Task as Task
+    from labelkin.training._weighted import WeightedClassify as WeightedClassify
+    from labelkin.training._weighted import node_positions as node_positions
+    from labelkin.training._weighted import standardized_dataset as standardized_dataset
+
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "_checkpoint": ["Checkpoint", "State"],
+        "_interrupt": ["Diverged", "Interrupted"],
+        "_loop": ["Trained", "Trainer"],
+        "_model": ["Model"],
+        "_settings": ["Settings"],
+        "_task": ["Classify", "Place", "Task"],
+    },
+    internal={
+        "_build": ["build_model", "context_for", "resolved", "taxonomy_for"],
+        "_fabric": ["make_fabric"],
+        "_final_metrics": ["final_metrics"],
+        "_interrupt": ["StopAfterStep"],
+        "_loop": ["check_accumulation"],
+        "_packing": ["is_packed", "load_packed", "save_packed"],
+        "_progress": ["Progress", "Silent", "progress_for"],
+        "_task": ["Evaluation"],
+        "_weighted": ["WeightedClassify", "node_positions", "standardized_dataset"],
+    },
+)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
-from labelkin.functional.tree import TreeIndex
+from labelkin.functional._tree import TreeIndex
 
 Ints = npt.NDArray[np.int64]
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from labelkin.functional._kernels.fused import fused, supports, uses_triton
 from labelkin.functional._kernels.index import PathIndex, path_index
-from labelkin.functional.tree import TreeIndex
+from labelkin.functional._tree import TreeIndex
 
 SMALL = 512  # on the CPU the composed forms of narrower rows take as long
 LARGEST_RAGGED = 4096  # columns above leaves of different depths that the CUDA kernel can hold
@@ -72,7 +72,7 @@ def convex_hierarchical(logits: Tensor, target: Tensor, tree: TreeIndex) -> Tens
 
 
 def hierarchical(logits: Tensor, target: Tensor, tree: TreeIndex, *, targets: str = "path") -> Tensor:
-    """002 Eq. 2-3; see `labelkin.functional.hierarchical`."""
+    """002 Eq. 2-3; see `labelkin.functional._hierarchical`."""
     slope = 1.0 if targets == "path" else 0.0
     return _on_nodes(logits, target, tree, _Weights(base=1.0, slope=slope), mass=True)
 

@@ -4,13 +4,13 @@ They are ordinary `plotly.graph_objects.Figure`s: restyle them with `update_layo
 `dark(figure)` gives the same figure for a dark ground. The report's page shows these very figures.
 """
 
-from labelkin.report.figures.activations import activity_by_layer, kinds_of_pairs, projection
-from labelkin.report.figures.comparison import accuracy_severity, decisions
-from labelkin.report.figures.grids import confusion_counts, label_similarity
-from labelkin.report.figures.learning import learning_curves
-from labelkin.report.figures.theme import dark, template
-from labelkin.report.figures.trees import tree_comparison
-from labelkin.report.figures.trust import calibration, operating_curve
+from labelkin.report.figures._activations import activity_by_layer, kinds_of_pairs, projection
+from labelkin.report.figures._comparison import accuracy_severity, decisions
+from labelkin.report.figures._grids import confusion_counts, label_similarity
+from labelkin.report.figures._learning import learning_curves
+from labelkin.report.figures._theme import dark, template
+from labelkin.report.figures._trees import tree_comparison
+from labelkin.report.figures._trust import calibration, operating_curve
 
 __all__ = [
     "accuracy_severity",

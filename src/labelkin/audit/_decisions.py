@@ -1,0 +1,116 @@
+"""Calibration, least-cost decisions and fallback, fitted on one half and measured on the other."""
+
+import warnings
+from math import nan
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from labelkin import metrics
+from labelkin.audit._findings import Calibrated, Calibration, Crm, Difference, Fallback, FallbackPoint, Reliability
+from labelkin.audit._measures import BEST
+from labelkin.audit._predictions import Predictions
+from labelkin.audit._statistics import Halves, mean_difference, ratio_difference
+from labelkin.decide import OperatingCurve, Rules, Temperature, compare_rules, node_probs, operating_curve
+from labelkin.structure import Taxonomy
+
+
+class Scaling(NamedTuple):
+    temperature: float
+    probs: Tensor  # (m, K) of the measured half
+    note: str | None
+
+
+def fit_temperature(given: Predictions, halves: Halves) -> Scaling:
+    """Fitted on one half; probabilities of the other, so that nobody is measured on what was fitted."""
+    assert given.logits is not None
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        scale = Temperature().fit(given.logits[halves.fitted], given.target[halves.fitted])
+    assert scale.value is not None
+    probs = scale.apply(given.logits[halves.measured]).softmax(-1)
+    return Scaling(scale.value, probs, str(said[0].message) if said else None)
+
+
+def calibration(given: Predictions, halves: Halves | None, scaling: Scaling | None) -> Calibration:
+    assert given.probs is not None
+    found = metrics.expected_calibration_error(given.probs, given.target)
+    bins = (found.samples.tolist(), found.confidence.tolist(), found.accuracy.tolist())
+    return Calibration(
+        found.error,
+        metrics.brier_score(given.probs, given.target).mean,
+        float(given.probs.amax(-1).mean()),
+        Reliability(*(tuple(part) for part in bins)),
+        None if halves is None or scaling is None else _scaled(given, halves, scaling),
+    )
+
+
+def _scaled(given: Predictions, halves: Halves, scaling: Scaling) -> Calibrated:
+    assert given.probs is not None
+    before, target = given.probs[halves.measured], given.target[halves.measured]
+    ece_before, ece_after = (
+        metrics.expected_calibration_error(probs, target).error for probs in (before, scaling.probs)
+    )
+    briers = [metrics.brier_score(probs, target).values for probs in (before, scaling.probs)]
+    counts = (len(halves.fitted), len(halves.measured))
+    return Calibrated(scaling.temperature, *counts, ece_before, ece_after, mean_difference(*briers))
+
+
+def crm(probs: Tensor, target: Tensor, tree: Taxonomy | None, costs: Tensor | None, *, temperature: float) -> Crm:
+    """By the costs where they are given, else by heights in the tree."""
+    found = compare_rules(probs, target, tree, costs=costs, k=min(BEST, probs.shape[1]))
+    before, after = found.before, found.after
+    return Crm(
+        costs="taxonomy" if costs is None else "costs",
+        temperature=temperature,
+        samples=len(target),
+        changed=int((before.answer != after.answer).sum()),
+        became_right=int((after.right & ~before.right).sum()),
+        became_wrong=int((before.right & ~after.right).sum()),
+        accuracy=mean_difference(before.right, after.right),
+        cost=None if before.costs is None or after.costs is None else mean_difference(before.costs, after.costs),
+        **_on_tree(found),
+    )
+
+
+def _on_tree(found: Rules) -> dict[str, Difference | None]:
+    before, after = found.before.distances, found.after.distances
+    if before is None or after is None:
+        return {"severity": None, "distance_at_1": None, "distance_at_5": None}
+    wrong = [(far[:, 0], far[:, 0] > 0) for far in (before, after)]
+    return {
+        "severity": ratio_difference(*wrong),
+        "distance_at_1": mean_difference(before[:, 0], after[:, 0]),
+        "distance_at_5": mean_difference(before.mean(-1), after.mean(-1)) if before.shape[1] == BEST else None,
+    }
+
+
+GOALS = (0.9, 0.95, 0.99)
+BELOW_ONE = (5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4, 1e-5, 1e-6)  # most probabilities of a good model lie there
+THRESHOLDS = torch.tensor([k / 100 for k in range(100)] + [1 - gap for gap in BELOW_ONE] + [1.0], dtype=torch.float64)
+
+
+def fallback(given: Predictions, halves: Halves, tree: Taxonomy, *, tree_is: str) -> Fallback:
+    """For each goal that naming a class does not reach, the lowest threshold that reaches it on one half."""
+    chosen, measured = (_curve(given, half, tree) for half in halves)
+    plain, *_ = points = _points(measured)
+    least = {goal: _lowest(chosen, goal) for goal in GOALS if goal > float(chosen.correctness[0])}
+    reached = [points[at]._replace(goal=goal) for goal, at in least.items() if at is not None]
+    missed = tuple(goal for goal, at in least.items() if at is None)
+    return Fallback(tree_is, len(halves.measured), (plain, *reached), points, missed)
+
+
+def _curve(given: Predictions, half: Tensor, tree: Taxonomy) -> OperatingCurve:
+    assert given.probs is not None
+    return operating_curve(node_probs(given.probs[half], tree), given.target[half], tree, THRESHOLDS)
+
+
+def _points(curve: OperatingCurve) -> tuple[FallbackPoint, ...]:
+    rows = torch.stack([curve.threshold, curve.correctness, curve.specificity, curve.leaf_share], dim=1).tolist()
+    return tuple(FallbackPoint(nan, *row) for row in rows)
+
+
+def _lowest(curve: OperatingCurve, goal: float) -> int | None:
+    reached = (curve.correctness >= goal).nonzero().flatten()
+    return int(reached[0]) if len(reached) else None

@@ -1,0 +1,223 @@
+"""What the fused losses cost beside `F.cross_entropy`: forward and backward, checked in the run that is timed.
+
+python -m labelkin.bench._losses --device cuda --out losses.json
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from labelkin.bench import _loss_cases as loss_cases
+from labelkin.bench._loss_cases import Case
+from labelkin.bench._measure import machine
+
+AT_LEAST_BYTES = 200 * 2**20  # what rotating inputs cover, several times the L2 cache
+CHECKED_ROWS = 128
+TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 2e-2}
+
+
+class Measured(NamedTuple):
+    call: float  # median seconds of a step, launches included
+    replay: float | None  # median seconds of a step inside a CUDA graph
+    peak_bytes: int | None
+
+
+class Result(NamedTuple):
+    case: str
+    batch: int
+    dtype: str
+    ours: Measured
+    flat: Measured
+    loss_error: float
+    grad_error: float
+
+    @property
+    def ratio(self) -> float:
+        return self.ours.call / self.flat.call
+
+    @property
+    def replay_ratio(self) -> float | None:
+        return None if self.ours.replay is None or not self.flat.replay else self.ours.replay / self.flat.replay
+
+
+def measure(
+    loss: Callable[[Tensor, Tensor], Tensor],
+    inputs: Sequence[tuple[Tensor, Tensor]],
+    repeats: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Measured:
+    """Time forward and backward over rotating inputs; `clock` is for the CPU."""
+
+    def step(number: int) -> Tensor:
+        logits, target = inputs[number % len(inputs)]
+        return torch.autograd.grad(loss(logits, target).mean(), logits)[0]
+
+    for number in range(3):
+        step(number)
+    if not inputs[0][0].is_cuda:
+        taken = []
+        for number in range(repeats):
+            begun = clock()
+            step(number)
+            taken.append(clock() - begun)
+        return Measured(statistics.median(taken), None, None)
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    step(0)
+    peak = torch.cuda.max_memory_allocated() - before
+    return Measured(_events(step, repeats), _replayed(step, len(inputs), repeats), peak)
+
+
+def _event() -> Any:
+    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+
+
+def _events(step: Callable[[int], object], repeats: int) -> float:
+    marks = [_event() for _ in range(repeats + 1)]
+    torch.cuda.synchronize()
+    marks[0].record()
+    for number in range(repeats):
+        step(number)
+        marks[number + 1].record()
+    torch.cuda.synchronize()
+    taken: list[float] = [a.elapsed_time(b) for a, b in pairwise(marks)]
+    return statistics.median(taken) / 1e3
+
+
+def _replayed(step: Callable[[int], object], steps: int, repeats: int) -> float:
+    """The time of a step when one CUDA graph holds a step for every input."""
+    side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        step(0)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for number in range(steps):
+            step(number)
+    graph.replay()
+    return _events(lambda _: graph.replay(), max(5, repeats // steps)) / steps
+
+
+def check(case: Case, logits: Tensor, target: Tensor) -> tuple[float, float]:
+    """Relative errors of loss and gradient against float64, from outputs that held NaN before."""
+    poison = [torch.full_like(logits, float("nan")) for _ in range(2)]
+    poison += [torch.full((len(target), width), float("nan"), device=logits.device) for width in (1, 2, 8, 16, 32)]
+    del poison  # the allocator hands this memory to the outputs
+    weight = torch.linspace(0.5, 1.5, len(target), device=logits.device)
+    losses = case.ours(logits, target)
+    (grad,) = torch.autograd.grad((losses.float() * weight).sum(), logits)
+    if not (torch.isfinite(losses).all() and torch.isfinite(grad).all()):
+        raise ArithmeticError("the kernel left outputs that are not finite")
+    rows = torch.randperm(len(target), device=logits.device)[:CHECKED_ROWS]
+    exact = logits.detach()[rows].double().requires_grad_()
+    expected = case.reference(exact, target[rows])
+    (expected_grad,) = torch.autograd.grad((expected * weight[rows].double()).sum(), exact)
+    return _error(losses[rows], expected), _error(grad[rows], expected_grad)
+
+
+def _error(found: Tensor, expected: Tensor) -> float:
+    return float((found.detach().double() - expected.detach()).norm() / expected.detach().norm())
+
+
+def run(
+    case: Case, *, device: str, dtype: torch.dtype, repeats: int, flat: dict[Any, Measured], clock: Callable[[], float]
+) -> Result:
+    inputs = _inputs(case.batch, case.width, case.labels, case.seed, device, dtype)
+    loss_error, grad_error = check(case, *inputs[0])
+    if not max(loss_error, grad_error) < TOLERANCE[dtype]:
+        raise ArithmeticError(f"relative error of the loss {loss_error:.1e}, of the gradient {grad_error:.1e}")
+    ours = measure(case.ours, inputs, repeats, clock)
+    key = (case.batch, case.classes, dtype)
+    if key not in flat:
+        leaves = _inputs(case.batch, case.classes, torch.arange(case.classes), case.seed, device, dtype)
+        flat[key] = measure(partial(F.cross_entropy, reduction="none"), leaves, repeats, clock)
+    return Result(case.name, case.batch, str(dtype)[6:], ours, flat[key], loss_error, grad_error)
+
+
+def _inputs(
+    batch: int, width: int, labels: Tensor, seed: int, device: str, dtype: torch.dtype
+) -> list[tuple[Tensor, Tensor]]:
+    size = batch * width * dtype.itemsize
+    count = 2 if device == "cpu" else max(2, min(64, -(-AT_LEAST_BYTES // size)))
+    draw = torch.Generator(device).manual_seed(seed)
+    made = []
+    for _ in range(count):
+        logits = torch.randn(batch, width, generator=draw, device=device, dtype=dtype).mul_(2).requires_grad_()
+        place = torch.randint(len(labels), (batch,), generator=draw, device=device)
+        made.append((logits, labels.to(device)[place]))
+    return made
+
+
+def table(results: Sequence[Result]) -> str:
+    lines = [
+        f"{'loss':44} {'batch':>5} {'dtype':>8} {'ours µs':>8} {'flat µs':>8} {'ratio':>6} "
+        f"{'graph µs':>8} {'flat µs':>8} {'ratio':>6} {'MiB':>6} {'flat':>6} {'loss err':>8} {'grad err':>8}"
+    ]
+    for found in results:
+        ours, flat = found.ours, found.flat
+        graph, memory = f"{'':24}", f"{'':13}"
+        if ours.replay is not None and flat.replay is not None:
+            graph = f"{ours.replay * 1e6:8.1f} {flat.replay * 1e6:8.1f} {found.replay_ratio:6.2f}"
+        if ours.peak_bytes is not None and flat.peak_bytes is not None:
+            memory = f"{ours.peak_bytes / 2**20:6.0f} {flat.peak_bytes / 2**20:6.0f}"
+        lines.append(
+            f"{found.case:44} {found.batch:5} {found.dtype:>8} {ours.call * 1e6:8.1f} {flat.call * 1e6:8.1f} "
+            f"{found.ratio:6.2f} {graph} {memory} {found.loss_error:8.1e} {found.grad_error:8.1e}"
+        )
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m labelkin.bench._losses", description=__doc__)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--out", type=Path, help="a file for the results in JSON")
+    parser.add_argument("--trees", type=Path, help="a folder with imagenet.csv and inat21.csv; else trees of that size")
+    parser.add_argument("--repeats", type=int, default=50)
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
+    parser.add_argument("--small", action="store_true", help="small sizes, to see that everything runs")
+    parser.add_argument("--cpu-time", action="store_true", help="count processor time where others share the machine")
+    given = parser.parse_args(arguments)
+    clock = time.process_time if given.cpu_time else time.perf_counter
+    dtype = getattr(torch, given.dtype)
+    results: list[Result] = []
+    failures: dict[str, str] = {}
+    flat: dict[Any, Measured] = {}
+    for name, batch, make in loss_cases.cases(given.device, given.trees, small=given.small):
+        if given.only not in name:
+            continue
+        try:
+            case = make(batch)
+            results.append(run(case, device=given.device, dtype=dtype, repeats=given.repeats, flat=flat, clock=clock))
+        except Exception as error:  # the other cases go on
+            failures[f"{name}, batch {batch}"] = f"{type(error).__name__}: {error}"
+        if given.device == "cuda":
+            torch.cuda.empty_cache()
+    if given.out:
+        rows = [
+            {**r._asdict(), "ours": r.ours._asdict(), "flat": r.flat._asdict(), "ratio": r.ratio,
+             "replay_ratio": r.replay_ratio} for r in results
+        ]  # fmt: skip
+        found = {"benchmark": "losses", "machine": machine(given.device)._asdict(), "rows": rows, "failures": failures}
+        given.out.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    for name, sentence in failures.items():
+        print(f"FAILED {name}: {sentence[:2000]}")
+    print(table(results))
+    return int(bool(failures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""Results go to stdout, progress and errors to stderr; tables are drawn on a terminal and plain elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from labelkin._checks import InputError
+
+if TYPE_CHECKING:
+    from labelkin.comparison import Comparison
+    from labelkin.training import Progress
+
+
+def say(text: str) -> None:
+    """Print a result, from the first process alone where there are several."""
+    if _first_process():
+        typer.echo(text)
+
+
+def aside(text: str) -> None:
+    """Print what is no result, to stderr."""
+    if _first_process():
+        typer.echo(text, err=True)
+
+
+def form_of(*, json: bool = False, markdown: bool = False, csv: bool = False) -> str:
+    """The form that was asked for: "json", "markdown", "csv", or "text" where none was."""
+    asked = [name for name, wanted in (("json", json), ("markdown", markdown), ("csv", csv)) if wanted]
+    if len(asked) > 1:
+        raise InputError(f"expected one form of output, got {' and '.join(f'--{name}' for name in asked)}.")
+    return asked[0] if asked else "text"
+
+
+def say_json(value: Any) -> None:
+    say(json.dumps(_without_nan(value), indent=1, ensure_ascii=False))
+
+
+def _without_nan(value: Any) -> Any:
+    """None for NaN, which JSON does not have."""
+    if isinstance(value, dict):
+        return {name: _without_nan(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(part) for part in value]
+    return None if isinstance(value, float) and isnan(value) else value
+
+
+SHARES = ("accuracy", "top5", "ece", "crm_accuracy")  # of 1, shown in percent
+
+
+def say_metrics(metrics: Mapping[str, float]) -> None:
+    for name, value in metrics.items():
+        shown = f"{100 * value:.2f} %" if name in SHARES else f"{value:.3f}"
+        say(f"{name:<14}{'undefined' if isnan(value) else shown}")
+
+
+def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    if not sys.stdout.isatty():
+        widths = [max(len(line[i]) for line in (headings, *rows)) for i in range(len(headings))]
+        for line in (headings, *rows):
+            say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    elif _first_process():
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(*headings, box=SIMPLE_HEAD)
+        for row in rows:
+            table.add_row(*map(Text, row))
+        Console().print(table)
+
+
+def say_comparison(comparison: Comparison, form: str = "text") -> None:
+    """As "text", "markdown" or "csv"."""
+    from labelkin.comparison import SHORT, as_csv, as_markdown, cells, columns_of, headings, notes
+
+    if form != "text":
+        say({"markdown": as_markdown, "csv": as_csv}[form](comparison).rstrip("\n"))
+        return
+    shown = columns_of(comparison, SHORT)
+    say_table(headings(comparison, shown), [cells(row, shown) for row in comparison.rows])
+    say("")
+    for note in notes(comparison):
+        say(note)
+    say(f"The runs are in {comparison.folder}")
+
+
+@contextmanager
+def results_last() -> Iterator[None]:
+    """Whatever is printed on the way goes to stderr, so that stdout holds the result alone."""
+    with redirect_stdout(sys.stderr):
+        yield
+
+
+def progress(title: str, epochs: int, steps: int) -> Progress:
+    from labelkin.training import Silent, progress_for
+
+    return progress_for(title, epochs, steps, terminal=sys.stderr.isatty()) if _first_process() else Silent()
+
+
+def this_command() -> str:
+    """What the user typed."""
+    return shlex.join(["labelkin", *sys.argv[1:]])
+
+
+def _first_process() -> bool:
+    return int(os.environ.get("LOCAL_RANK", "0")) == 0

@@ -1,0 +1,184 @@
+"""Compare objectives under one protocol."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from labelkin._checks import InputError, check_names, plain
+from labelkin._files import contains_run, remove_run
+from labelkin.comparison._execute import chosen, execute, raise_failures
+from labelkin.comparison._plan import Arm, Plan, Planned
+from labelkin.comparison._summary import REFERENCE, Comparison, summarise
+from labelkin.objectives import OBJECTIVES
+from labelkin.runs import DataCache, Record, check_chosen, data_id, read_record
+from labelkin.training import Progress, Silent
+
+
+def compare(
+    data: str | os.PathLike[str] = "digits",
+    *,
+    objectives: Sequence[str] | None = None,
+    seeds: Sequence[int] = (0,),
+    backbone: str | None = None,
+    taxonomy: str | None = None,
+    out: str | os.PathLike[str] = "runs",
+    data_options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    jobs: int = 1,
+    progress: Callable[[str, int, int], Progress] = lambda title, epochs, steps: Silent(),
+    **settings: Any,
+) -> Comparison:
+    """Train each objective on the same data, batches and first weights, and compare the results.
+
+    Runs are kept in the folder `out`. Finished runs with the same configuration are not repeated, and interrupted runs resume.
+
+    Args:
+        data: A name or path for `labelkin.data.load`, or a parallel corpus.
+        objectives: Names in `labelkin.OBJECTIVES`. None trains all of them.
+        seeds: One run per seed and objective.
+        backbone: A name for `labelkin.models.build`. None chooses one by the shape of the data.
+        taxonomy: The name of a shipped tree, a file, or "wordnet". None uses the tree of the data, or builds one from them.
+        out: The folder of the runs.
+        data_options: Keyword arguments of `labelkin.data.load`.
+        options: Keyword arguments of the objectives, as `{"label-smoothing": {"smoothing": 0.2}}`.
+        jobs: The number of runs to train at once, each in its own process.
+        progress: Called with a run's title, epochs and steps per epoch; returns the object that shows them.
+        **settings: Fields of `labelkin.training.Settings`, such as `epochs` and `lr`.
+
+    Returns:
+        The comparison. `print` shows it as a table; `rows` has the numbers.
+
+    Example:
+        >>> import labelkin, tempfile
+        >>> found = labelkin.compare("digits", objectives=["one-hot", "label-smoothing"], out=tempfile.mkdtemp(), epochs=1)
+        >>> [row.label for row in found.rows]
+        ['one-hot', 'label-smoothing']
+    """
+    plan = plan_for(
+        os.fspath(data),
+        objectives=objectives,
+        seeds=seeds,
+        backbone=backbone,
+        taxonomy=taxonomy,
+        data_options=data_options,
+        options=options,
+        training=settings,
+    )
+    return compare_plan(plan, out, jobs=jobs, progress=progress)[0]
+
+
+def plan_for(
+    data: str,
+    *,
+    objectives: Sequence[str] | None = None,
+    seeds: Sequence[int] = (0,),
+    backbone: str | None = None,
+    taxonomy: str | None = None,
+    data_options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    grids: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
+    training: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Build the plan for one data set and backbone. `options` and `grids` are by objective."""
+    chosen_names = OBJECTIVES if objectives is None else objectives
+    names = [chosen_names] if isinstance(chosen_names, str) else list(chosen_names)
+    if not isinstance(seeds, Iterable):
+        raise InputError(f"seeds: expected a list of whole numbers, such as [0, 1, 2], got {seeds!r}.")
+    own_seeds = [plain(seed) for seed in seeds]
+    if not names or not own_seeds:
+        raise InputError("compare: expected at least one objective and one seed.")
+    check_names("objectives", names)
+    for given in (options or {}, grids or {}):
+        check_chosen(given, names)
+    _check_either(options or {}, grids or {})
+    arms = [
+        Arm(
+            label=name,
+            objective=name,
+            options=dict((options or {}).get(name, {})),
+            grid=dict((grids or {}).get(name, {})),
+        )
+        for name in names
+    ]
+    return Plan(
+        data=(data,),
+        backbone=(backbone,),
+        taxonomy=(taxonomy,),
+        data_options=dict(data_options or {}),
+        arms=tuple(arms),
+        seeds=tuple(own_seeds),
+        training=dict(training or {}),
+    )
+
+
+def compare_plan(plan: Plan, out: str | os.PathLike[str] = "runs", **how: Any) -> list[Comparison]:
+    """Execute a plan (`how` as in `execute`) and compare its runs: one comparison per data set, backbone and taxonomy."""
+    outcome = execute(plan, out, **how)
+    raise_failures(outcome)
+    return comparisons(plan, Path(out))
+
+
+def comparisons(plan: Plan, store: Path) -> list[Comparison]:
+    """Compare the runs of a plan that a store holds: one comparison per data set, backbone and taxonomy."""
+    groups: dict[tuple[str, str | None, str | None], dict[tuple[str, str], Planned]] = {}
+    for run in plan.runs():  # each run counts once per label, however often the plan has it
+        group = groups.setdefault((run.spec.data, run.spec.backbone, run.spec.taxonomy), {})
+        group.setdefault((run.label, run.id), run)
+    found = []
+    for group in groups.values():
+        runs = list(group.values())
+        records = {run.id: record for run in runs if (record := _record(store, run)) is not None}
+        if records:
+            compared = summarise(chosen(runs, records), reference=plan.reference or REFERENCE)
+            found.append(compared._replace(not_begun=[run.name for run in runs if run.id not in records]))
+    return found
+
+
+def _record(store: Path, run: Planned) -> Record | None:
+    """Read a run of a plan. If it has no `data_id`, its id shows that it was trained on these data."""
+    record = read_record(store / run.name)
+    if record is None or "data_id" in record.config:
+        return record
+    return record._replace(config={**record.config, "data_id": data_id(run.spec)})
+
+
+def _check_either(options: Mapping[str, Mapping[str, Any]], grids: Mapping[str, Mapping[str, Any]]) -> None:
+    for objective, grid in grids.items():
+        for name in grid:
+            if name in options.get(objective, {}):
+                raise InputError(f"{objective}.{name}: has a value (--set) and a grid (--grid); leave one of them out.")
+
+
+# With shifts by one pixel the tree objectives come within two points of one-hot.
+SETTINGS: dict[str, Any] = {
+    "epochs": 15,
+    "batch_size": 64,
+    "lr": 5e-3,
+    "schedule": "cosine",
+    "augment": ("shift:0.125",),
+}
+SEEDS = (0, 1, 2)  # the smallest number that can show a difference
+JOBS = 2
+
+
+def demo(
+    out: str | os.PathLike[str] = "runs/demo",
+    *,
+    fresh: bool = False,
+    data: DataCache | None = None,
+    progress: Callable[[str, int, int], Progress],
+    say: Callable[[str], None] = lambda line: None,
+) -> Comparison:
+    """Compare all objectives on digits. Finished runs in `out` are kept, or removed first if `fresh`."""
+    plan = plan_for("digits", seeds=SEEDS, training=SETTINGS)
+    if fresh:
+        _remove_runs(plan, Path(out))
+    return compare_plan(plan, out, jobs=min(JOBS, os.cpu_count() or 1), data=data, progress=progress, say=say)[0]
+
+
+def _remove_runs(plan: Plan, folder: Path) -> None:
+    """Remove the files of the demo's runs. Files that labelkin did not write are kept."""
+    for run in plan.runs():
+        if contains_run(folder / run.name):
+            remove_run(folder / run.name)

@@ -1,0 +1,255 @@
+"""Comparison plans: objectives, grids and seeds on one data set, and their YAML files."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any, Self
+
+from labelkin._checks import InputError, check_choice, check_count, check_names, listed, near
+from labelkin._extras import require
+from labelkin.objectives import OBJECTIVES
+from labelkin.runs import RunSpec, check_words, current_options, described, folder_name, known_spelling, run_id
+from labelkin.training import Settings
+
+PROTOCOLS = ("clean", "as-published")
+REFERENCE = "one-hot"
+UNFAIR = {"report": "auto or last", "evaluation": "eval"}  # the values that the clean protocol allows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arm:
+    """One row of a comparison: an objective with its options. Options in `grid` have several values to choose from."""
+
+    label: str
+    objective: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("options", "grid"):
+            object.__setattr__(self, name, current_options(self.objective, getattr(self, name)))
+
+    def points(self) -> list[dict[str, Any]]:
+        """List the options of each point of the grid; without a grid, the options alone."""
+        names = list(self.grid)
+        return [{**self.options, **dict(zip(names, values, strict=True))} for values in product(*self.grid.values())]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run of a plan."""
+
+    label: str
+    spec: RunSpec
+    chosen: tuple[str, ...] = ()  # the options that come from a grid
+
+    @cached_property
+    def id(self) -> str:
+        """The id of the run. It is computed once, because hashing reads the data."""
+        return run_id(self.spec)
+
+    @property
+    def name(self) -> str:
+        """The name of the run's folder."""
+        return folder_name(self.spec, self.id)
+
+    @property
+    def title(self) -> str:
+        return f"{self.point} seed {self.spec.settings.seed}"
+
+    @property
+    def point(self) -> str:
+        """The label with the values from a grid: `"label-embedding tau=3"`."""
+        names = known_spelling(self.spec.objective, dict.fromkeys(self.chosen))
+        return described(self.label, {name: self.spec.options[name] for name in names})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Data x backbones x taxonomies x objectives x seeds under one protocol.
+
+    The protocol `clean`, the default, trains every objective alike, evaluates in eval mode, and reports the best epoch on
+    validation data or the last epoch. `as-published` also allows what some papers did: training settings per objective,
+    evaluation in training mode, and reporting the best epoch on the test set.
+    """
+
+    data: tuple[str, ...] = ("digits",)
+    backbone: tuple[str | None, ...] = (None,)
+    taxonomy: tuple[str | None, ...] = (None,)
+    data_options: Mapping[str, Any] = field(default_factory=dict)
+    arms: tuple[Arm, ...] = ()
+    seeds: tuple[int, ...] = (0,)
+    training: Mapping[str, Any] = field(default_factory=dict)
+    protocol: str = "clean"
+    reference: str | None = REFERENCE
+
+    def __post_init__(self) -> None:
+        check_choice("protocol", self.protocol, PROTOCOLS)
+        check_names("objectives", [arm.label for arm in self.arms])
+        if not self.seeds:
+            raise InputError("seeds: expected at least one.")
+        for seed in self.seeds:
+            check_count("seed", seed, least=0)
+        for name in ("data", "backbone", "taxonomy", "seeds"):
+            _check_once(name, getattr(self, name))
+        for name, allowed in UNFAIR.items() if self.protocol == "clean" else ():
+            if self.training.get(name, "auto") not in ("auto", *allowed.split(" or ")):
+                raise InputError(
+                    f"{name}: the clean protocol takes {allowed}, got {self.training[name]!r}; set `protocol: as-published`."
+                )
+        for arm in self.arms:
+            self._check(arm)
+
+    def _check(self, arm: Arm) -> None:
+        if arm.training and self.protocol == "clean":
+            raise InputError(
+                f"{arm.label}: the clean protocol trains all objectives alike; move `training` to the plan, or set "
+                "`protocol: as-published`."
+            )
+        if "seed" in {**self.training, **arm.training}:
+            raise InputError("training: list the seeds of a plan under `seeds`; leave `seed` out.")
+        if arm.grid and not self.data_options.get("validation_fraction"):
+            raise InputError(
+                f"{arm.label}: {listed(list(arm.grid))} is chosen on a validation split; set one, as "
+                "`data_options: {validation_fraction: 0.1}`."
+            )
+        for name, values in arm.grid.items():
+            if not values:
+                raise InputError(f"{arm.label}: the grid of {name!r} has no values.")
+            _check_once(f"{arm.label}, the grid of {name!r}", values)
+        for options in arm.points():
+            check_words(options)
+
+    def runs(self) -> list[Planned]:
+        """List all runs, seed by seed, so that there are early results for all objectives."""
+        settings = Settings.of(**self.training)
+        return [
+            Planned(
+                arm.label,
+                RunSpec(
+                    data=data,
+                    objective=arm.objective,
+                    backbone=backbone,
+                    taxonomy=taxonomy,
+                    data_options=dict(self.data_options),
+                    options=options,
+                    settings=replace(
+                        Settings.of(**{**self.training, **arm.training}) if arm.training else settings, seed=seed
+                    ),
+                ),
+                tuple(arm.grid),
+            )
+            for data, backbone, taxonomy, seed, arm in product(
+                self.data, self.backbone, self.taxonomy, self.seeds, self.arms
+            )
+            for options in arm.points()
+        ]
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Build a plan from the values of a file. The error for an unknown key suggests similar ones."""
+        known = [*(f.name for f in fields(cls) if f.name != "arms"), "objectives"]
+        for name in values:
+            if name not in known:
+                raise InputError(
+                    f"a plan has no key {name!r}; it takes {listed(known, limit=99)}.{near(str(name), known)}"
+                )
+        given = {name: value for name, value in values.items() if value is not None and name != "objectives"}
+        for name in ("data", "backbone", "taxonomy", "seeds"):
+            if name in given:
+                given[name] = tuple(given[name]) if isinstance(given[name], (list, tuple)) else (given[name],)
+        for name in ("data_options", "training"):
+            if not isinstance(given.get(name, {}), Mapping):
+                raise InputError(f"{name}: expected keys and values, got {given[name]!r}.")
+        arms = tuple(_arms(values.get("objectives")))
+        named = [arm.label for arm in arms]
+        if (reference := given.get("reference")) is not None and reference not in named:
+            raise InputError(
+                f"reference: {reference!r} is not among the objectives {listed(named)}.{near(str(reference), named)}"
+            )
+        return cls(**given, arms=arms)
+
+
+def _check_once(what: str, values: Sequence[Any]) -> None:
+    """Refuse duplicates. 1 and 1.0 are the same: such a run would count twice."""
+    if any(value in values[:place] for place, value in enumerate(values)):
+        raise InputError(f"{what}: expected each once, got {', '.join(map(str, values))}.")
+
+
+def _arms(given: Any) -> list[Arm]:
+    """Read objectives: None for all, a list of names, or names with options."""
+    if given is None or given == "all":
+        given = list(OBJECTIVES)
+    if isinstance(given, str):
+        given = [given]
+    if isinstance(given, list):
+        check_names("objectives", given)
+        given = dict.fromkeys(given)
+    if not isinstance(given, Mapping) or not given:
+        raise InputError(f"objectives: expected names, or names with options, got {given!r}.")
+    return [_arm(str(label), options) for label, options in given.items()]
+
+
+def _arm(label: str, given: Any) -> Arm:
+    if not isinstance(given, (Mapping, type(None))):
+        raise InputError(f"objectives: expected options of {label!r} as keys and values, got {given!r}.")
+    options = dict(given or {})
+    objective, training = options.pop("objective", label), options.pop("training", {})
+    grid = {
+        name: value["grid"] for name, value in options.items() if isinstance(value, Mapping) and set(value) == {"grid"}
+    }
+    for name, values in grid.items():
+        if not isinstance(values, list):
+            raise InputError(f"{label}: expected a list of values for the grid of {name!r}, got {values!r}.")
+    fixed = {name: value for name, value in options.items() if name not in grid}
+    return Arm(label=label, objective=objective, options=fixed, grid=grid, training=training)
+
+
+_SCIENTIFIC = re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$")
+
+
+def read_plan(path: str | os.PathLike[str]) -> Plan:
+    """Read the plan of a YAML file. Duplicate keys are refused, because YAML would silently drop the first."""
+    yaml = require("yaml", extra="yaml", use="reading a plan")
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such plan.") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: expected UTF-8 text, got another encoding at byte {error.start}.") from error
+    try:
+        values = yaml.load(text, Loader=_loader(yaml))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = "" if mark is None else f" at line {mark.line + 1}"
+        raise InputError(f"{path}: not YAML{where} ({getattr(error, 'problem', None) or error}).") from error
+    if not isinstance(values, dict):
+        raise InputError(f"{path}: expected keys such as `data` and `objectives`, got {type(values).__name__}.")
+    try:
+        return Plan.from_dict(values)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _loader(yaml: Any) -> Any:
+    """Return a safe loader that refuses duplicate keys and reads `1e-3` as a number, which YAML 1.1 reads as text."""
+
+    class Strict(yaml.SafeLoader):  # type: ignore[misc]
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+            keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+            for key in keys:
+                if keys.count(key) > 1:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"the key {key!r} is given twice", node.start_mark
+                    )
+            found: dict[Any, Any] = super().construct_mapping(node, deep)
+            return found
+
+    Strict.yaml_implicit_resolvers = {k: list(v) for k, v in yaml.SafeLoader.yaml_implicit_resolvers.items()}
+    Strict.add_implicit_resolver("tag:yaml.org,2002:float", _SCIENTIFIC, list("-+0123456789."))
+    return Strict

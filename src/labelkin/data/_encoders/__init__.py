@@ -1,0 +1,48 @@
+"""Encoders of texts by name: what `--encoder` takes.
+
+`hashed-tfidf` is always there; `minilm` comes as a package; `hf:NAME` and `st:NAME` are models of transformers and of
+sentence-transformers, from a hub or a folder; a folder alone is read by the library that wrote it.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from labelkin._checks import InputError, near
+from labelkin.data._encoders.hashed import NAME, Encoder, HashedTfidf
+from labelkin.data._encoders.pretrained import Pretrained, SentenceTransformer, Transformer, in_folder, minilm
+
+__all__ = ["DEFAULT", "Encoder", "encoder", "restored"]
+
+DEFAULT = NAME
+DOORS = {"hf": Transformer, "st": SentenceTransformer}
+KNOWN = (DEFAULT, "minilm", *(f"{door}:NAME" for door in DOORS))
+
+
+def encoder(name: str) -> Encoder:
+    """The encoder of that name, not fitted yet."""
+    head, colon, rest = name.partition(":")
+    if head == DEFAULT and (not colon or rest.isdecimal()):
+        return HashedTfidf(int(rest)) if colon else HashedTfidf()
+    if name == "minilm":
+        return minilm()
+    if head in DOORS and rest:
+        return DOORS[head](rest, name)
+    if Path(name).expanduser().is_dir():
+        return in_folder(name)
+    raise InputError(
+        f"encoder: expected {', '.join(KNOWN)} or the folder of a model, got {name!r}.{near(name, (DEFAULT, 'minilm'))}"
+    )
+
+
+def restored(state: Mapping[str, Any]) -> Encoder:
+    """The encoder that `Encoder.state` described, or the reason why it is not to be had any more."""
+    found = encoder(state["name"])
+    if isinstance(found, HashedTfidf):
+        return HashedTfidf(found.width, buckets=state["buckets"], idf=state["idf"])
+    if isinstance(found, Pretrained) and found.revision != state["revision"]:
+        raise InputError(
+            f"encoder: {found.name!r} is not what the run was trained with (revision {state['revision'][:16]}, here "
+            f"{found.revision[:16]}); put that revision back, or train anew."
+        )
+    return found

@@ -1,0 +1,76 @@
+"""Vectors kept on disk, so that no text goes through the same encoder twice, whatever set or split it is in.
+
+A folder an encoder and revision; in it a file a part of at most `PART` texts, written whole or not at all, so that an
+encoding that was interrupted goes on where it stood. A text is known by its digest, and is not kept itself.
+"""
+
+import io
+import os
+import sys
+import zipfile
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from labelkin._checks import InputError
+from labelkin._files import write_bytes
+from labelkin.data._locate import cache_folder
+
+VARIABLE = "LABELKIN_CACHE"
+PART = 2048
+Floats = npt.NDArray[np.float32]
+
+
+def features_folder(encoder: str) -> Path:
+    """Below LABELKIN_CACHE or the user's cache, by what the encoder is called with its revision."""
+    given = os.environ.get(VARIABLE)
+    return (Path(given).expanduser() if given else cache_folder().parent) / "features" / encoder
+
+
+def cached(texts: Sequence[str], encode: Callable[[Sequence[str]], Floats], *, encoder: str) -> Floats:
+    """(n, D) `encode(texts)`, of which only texts that the cache lacks are encoded, and added to it."""
+    folder = features_folder(encoder)
+    digests = [_digest(text) for text in texts]
+    known = _known(folder, set(digests))
+    missing = list({d: text for d, text in zip(digests, texts, strict=True) if d not in known}.items())
+    for start in range(0, len(missing), PART):
+        part = missing[start : start + PART]
+        rows = encode([text for _, text in part])
+        _write(folder, [digest for digest, _ in part], rows)
+        known.update(zip((digest for digest, _ in part), rows, strict=True))
+        _tell(encoder, start + len(part), len(missing))
+    return np.stack([known[digest] for digest in digests])
+
+
+def _digest(text: str) -> bytes:
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
+
+
+def _known(folder: Path, wanted: set[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
+    found: dict[bytes, npt.NDArray[np.float32]] = {}
+    for file in sorted(folder.glob("*.npz")):
+        try:
+            with np.load(file, allow_pickle=False) as part:
+                digests = [row.tobytes() for row in part["digests"]]
+                if not wanted.isdisjoint(digests):
+                    found.update((d, row) for d, row in zip(digests, part["features"], strict=True) if d in wanted)
+        except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise InputError(f"{file}: not a readable part of the feature cache ({error}); remove it.") from error
+    return found
+
+
+def _write(folder: Path, digests: Sequence[bytes], features: Floats) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    content = io.BytesIO()
+    keys = np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(len(digests), -1)
+    np.savez(content, digests=keys, features=features)
+    write_bytes(folder / f"{sha256(b''.join(digests)).hexdigest()[:16]}.npz", content.getvalue())
+
+
+def _tell(encoder: str, done: int, count: int) -> None:
+    """Where a person is watching and it takes long."""
+    if count > PART and sys.stderr.isatty():
+        print(f"\r{encoder}: {done:,} of {count:,} texts", end="\n" if done == count else "", file=sys.stderr)

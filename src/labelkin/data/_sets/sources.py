@@ -1,0 +1,170 @@
+"""The sets known by name."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from labelkin.data._dataset import Read
+from labelkin.data._locate import Download, Place
+from labelkin.data._sets.cifar import VERSIONS, cifar_at, read_cifar
+from labelkin.data._sets.images import (
+    DIGITS,
+    FASHION,
+    FILES,
+    has_idx_files,
+    is_awa2,
+    is_food101,
+    read_awa2,
+    read_digits,
+    read_food101,
+    read_idx_folder,
+)
+from labelkin.data._sets.texts import (
+    is_imdb,
+    is_newsgroups,
+    is_yelp_polarity,
+    read_imdb,
+    read_newsgroups,
+    read_yelp_polarity,
+)
+
+IMAGE_OPTIONS = ("image_size", "on_error", "stream")
+
+
+class Source(NamedTuple):
+    """A set with a name: what it is, where it lies, how it is read from there, and the options that the reader takes."""
+
+    title: str
+    place: Place
+    read: Callable[..., Read]
+    options: tuple[str, ...] = ()
+    tree: str | None = None  # its name among the trees that come with the package
+
+
+def _idx_place(folder: str, other: str, url: str, checksums: tuple[str, ...], fixed: tuple[str, ...] = ()) -> Place:
+    into = f"{folder}/raw"
+    downloads = tuple(Download(f"{url}/{file}.gz", md5, into) for file, md5 in zip(FILES, checksums, strict=True))
+    put = f"{', '.join(FILES)} (plain or .gz) into {into}"
+    return Place((into, folder, other), has_idx_files, put, downloads, fixed)
+
+
+def _cifar_place(name: str, md5: str) -> Place:
+    versions = [version for version in VERSIONS if version.name == name]
+    items = [version.folder for version in versions] + [version.archive for version in versions]
+    archive = versions[0].archive
+    return Place(
+        (*items, *(f"{name}/{item}" for item in items)),
+        lambda path: cifar_at(path) == name,
+        f"{archive} (as it is or unpacked)",
+        (Download(f"https://www.cs.toronto.edu/~kriz/{archive}", md5),),
+    )
+
+
+def _no_path(read: Callable[[], Read]) -> Callable[[Path], Read]:
+    return lambda _: read()
+
+
+INSIDE = Place(("",), lambda _: True, "")  # nothing to find
+MNIST = _idx_place(
+    "MNIST",
+    "mnist",
+    "https://ossci-datasets.s3.amazonaws.com/mnist",
+    (
+        "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+        "d53e105ee54ea40749a09fcbcd1e9432",
+        "9fb629c4189551a2d022fa330f9573f3",
+        "ec29112dd5afa0611ce80d1b7f02629c",
+    ),
+)
+FASHION_MNIST = _idx_place(
+    "FashionMNIST",
+    "fashion-mnist",
+    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
+    (
+        "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+        "25c81989df183df01b3e8a0aad5dffbe",
+        "bef4ecab320f06d8554ea6380940ec79",
+        "bb300cfdad3c16e7a12a480ee83cd310",
+    ),
+    fixed=("/usr/share/datasets/fashion-mnist",),  # Debian's package dataset-fashion-mnist
+)
+CIFAR10 = _cifar_place("cifar10", "c58f30108f718f92721af3b95e74349a")
+CIFAR100 = _cifar_place("cifar100", "eb9058c3a382ffc7106e4002c42a8d85")
+FOOD101 = Place(
+    ("food-101", "food101"),
+    is_food101,
+    "the folder food-101 that food-101.tar.gz unpacks to",
+    (
+        Download(
+            "http://data.vision.ee.ethz.ch/cvl/food-101.tar.gz",
+            "85eeb15f3717b99a5da872d97d918f87",
+            unpacks_to="food-101",
+        ),
+    ),
+)
+AWA2 = Place(  # its authors publish no checksum, so it is never downloaded
+    ("Animals_with_Attributes2", "AwA2", "awa2"),
+    is_awa2,
+    "the folder Animals_with_Attributes2 of AwA2-data.zip (https://cvml.ista.ac.at/AwA2)",
+)
+IMDB = Place(
+    ("aclImdb", "imdb"),
+    is_imdb,
+    "the folder aclImdb that aclImdb_v1.tar.gz unpacks to",
+    (
+        Download(
+            "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz",
+            "7c2ac02c03563afcf9b574c7e56c153a",
+            unpacks_to="aclImdb",
+        ),
+    ),
+)
+YELP_POLARITY = Place(  # its authors publish no checksum, so it is never downloaded
+    ("yelp_review_polarity_csv", "yelp-polarity"),
+    is_yelp_polarity,
+    "the folder yelp_review_polarity_csv with its train.csv and test.csv",
+)
+NEWSGROUPS = Place(  # likewise
+    ("20news", "20news-bydate", "20newsgroups", "20-newsgroups", ""),
+    is_newsgroups,
+    "the folders 20news-bydate-train and 20news-bydate-test of 20news-bydate.tar.gz (http://qwone.com/~jason/20Newsgroups)",
+)
+MULTI30K = "multi30k"
+MULTI30K_PLACE = Place(  # its authors publish no checksum, so it is never downloaded
+    (MULTI30K, "multi30k/data/task1/raw"),
+    lambda folder: any((folder / name).is_file() for name in ("train.en", "train.en.gz")),
+    "the folder data/task1/raw of https://github.com/multi30k/dataset as multi30k",
+)
+
+DATASETS: dict[str, Source] = {
+    "digits": Source("1,797 handwritten digits, 8 x 8, from scikit-learn", INSIDE, _no_path(read_digits)),
+    "mnist": Source("70,000 handwritten digits, 28 x 28", MNIST, partial(read_idx_folder, classes=DIGITS)),
+    "fashion-mnist": Source(
+        "70,000 pieces of clothing in 10 classes, 28 x 28",
+        FASHION_MNIST,
+        partial(read_idx_folder, classes=FASHION),
+        tree="fashion-mnist",
+    ),
+    "cifar10": Source("60,000 photographs in 10 classes, 32 x 32", CIFAR10, read_cifar, tree="cifar10"),
+    "cifar100": Source("60,000 photographs in 100 classes, 32 x 32", CIFAR100, read_cifar, tree="cifar100"),
+    "cifar100:coarse": Source("the same in their 20 superclasses", CIFAR100, partial(read_cifar, coarse=True)),
+    "food101": Source("101,000 photographs of 101 dishes", FOOD101, read_food101, IMAGE_OPTIONS),
+    "awa2": Source("37,322 photographs of 50 kinds of animals", AWA2, read_awa2, IMAGE_OPTIONS),
+    "imdb": Source("50,000 film reviews, negative and positive", IMDB, read_imdb, ("encoder",)),
+    "yelp-polarity": Source(
+        "598,000 reviews of businesses, negative and positive", YELP_POLARITY, read_yelp_polarity, ("encoder",)
+    ),
+    "20-newsgroups": Source("18,846 posts to 20 newsgroups", NEWSGROUPS, read_newsgroups, ("encoder", "remove")),
+}
+
+# Parallel corpora, which `labelkin.data.corpora` reads: what each is, and where it is.
+CORPORA: dict[str, tuple[str, Place]] = {
+    "multi30k:en-de": ("31,014 captions in English, German, French and Czech, any pair of them", MULTI30K_PLACE),
+}
+
+
+def is_corpus(data: str) -> bool:
+    """Whether this names the two sides of a parallel corpus rather than a data set or a file."""
+    first, _, second = data.partition(":")
+    return bool(first and second) and data not in DATASETS and not Path(data).expanduser().exists()

@@ -1,0 +1,252 @@
+"""Read unlabeled inputs in the form a trained model expects."""
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from labelkin._checks import InputError, listed, near
+from labelkin.data._dataset import ArraySplit, Dataset
+from labelkin.data._encoders import restored
+from labelkin.data._loading import TABLES, part_tables
+from labelkin.data._readers.arrays import INPUTS, as_inputs, check_finite, load_arrays
+from labelkin.data._readers.images import SUFFIXES, ImageForm, OnError, read_images
+from labelkin.data._readers.tables import column_roles, read_rows, row_numbers
+from labelkin.data._readers.texts import TEXT, TextSplit, check_utf8, column_place, decoded, warn_unknown, without_words
+from labelkin.data._sets.sources import DATASETS
+
+
+def files_at(path: Path, *, single: Collection[str], kind: str, others: Sequence[str]) -> list[Path]:
+    """The file itself, or all below the folder whose suffix is one of `single`, which are of a `kind`."""
+    if path.is_dir():
+        inside = (p for p in sorted(path.rglob("*")) if p.suffix.lower() in single and p.is_file())
+        found = [p for p in inside if not any(part.startswith(".") for part in p.relative_to(path).parts)]
+        if not found:
+            raise InputError(f"{path}: the folder holds no {kind}.")
+        return found
+    if not path.exists():
+        siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise InputError(f"there is no file or folder {str(path)!r}.{near(path.name, siblings)}")
+    if path.suffix.lower() not in (*single, *others):
+        article = "an" if kind == "image" else "a"
+        raise InputError(f"{path}: expected {article} {kind}, a folder of {kind}s, or a file {listed(list(others))}.")
+    return [path]
+
+
+PLAIN = (".txt",)
+
+
+class Texts(NamedTuple):
+    """Some texts; each has the file it is from, and its row there, from 0, where a file is a table."""
+
+    files: list[str]
+    rows: list[int | None]
+    texts: list[str]
+
+
+def text_files(path: Path) -> list[Path]:
+    return files_at(path, single=PLAIN, kind="text file", others=TABLES)
+
+
+def read_unlabelled_texts(files: Sequence[Path], column: str, *, at_once: int) -> Iterator[Texts]:
+    """A `.txt` file is one text; a table has one in each row of `column`. An empty text is refused."""
+    found = ((file, row, text) for file in files for row, text in _texts(file, column))
+    while part := list(islice(found, at_once)):
+        yield Texts([str(file) for file, _, _ in part], [row for _, row, _ in part], [text for *_, text in part])
+
+
+def _texts(file: Path, column: str) -> Iterator[tuple[int | None, str]]:
+    if file.suffix.lower() in PLAIN:
+        text = decoded(file.read_bytes(), file)
+        if not text.strip():
+            raise InputError(f"{file}: the file holds no text; remove it.")
+        yield None, text
+        return
+    check_utf8(file)
+    columns, rows = read_rows(file)
+    place = column_place("text", column, columns, file)
+    texts = ((line, "" if row[place] is None else str(row[place])) for line, row in rows)
+    for number, (line, text) in enumerate(texts):
+        if not text.strip():
+            alike = 1 + sum(not other.strip() for _, other in texts)
+            raise InputError(
+                f"{file}, line {line} (row {number}): no text in column {column!r} ({alike} row(s) like it); remove them."
+            )
+        yield number, text
+
+
+ARRAYS = (".npy", ".npz")
+AT_ONCE = 1024  # images or rows
+
+
+class Samples(NamedTuple):
+    """What one sample of a data set is, beside its shape."""
+
+    pixels: bool  # bytes, which count as x / 255
+    columns: list[str] | None = None  # of a table of numbers, in order
+    image: str | None = None  # the column of a table's image paths
+    text: str | None = None  # the column of a table's texts
+    encoder: dict[str, Any] | None = None  # what the texts are encoded by, as its state
+
+
+class Unlabelled(NamedTuple):
+    """Some inputs (n, ...); each has the file it is from, and its row there, from 0, where a file holds several."""
+
+    files: list[str]
+    rows: list[int | None]
+    inputs: Tensor
+
+
+def samples_of(
+    dataset: Dataset,
+    source: str | os.PathLike[str],
+    *,
+    label: str | None = None,
+    image: str | None = None,
+    features: Sequence[str] | None = None,
+    text: str | None = None,
+    **_: Any,
+) -> Samples:
+    """What the samples of a set loaded from `source` are; a table's header says which columns they came from."""
+    if isinstance(dataset.train, TextSplit):
+        assert dataset.train.encoder is not None
+        return Samples(pixels=False, text=text or TEXT, encoder=dataset.train.encoder.state())
+    pixels = not isinstance(dataset.train, ArraySplit) or dataset.train.inputs.dtype == torch.uint8
+    table = None if os.fspath(source) in DATASETS else table_at(Path(source).expanduser())
+    if table is None:
+        return Samples(pixels)
+    roles = column_roles(table, label, image, features)
+    return Samples(pixels, list(roles.features) if roles.image is None else None, roles.image)
+
+
+def read_unlabelled(
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    shape: Sequence[int],
+    samples: Samples,
+    on_error: OnError = "stop",
+) -> Iterator[Unlabelled]:
+    """Image files, folders of them at any depth, `.npy` and `.npz` arrays, and tables, in the order given.
+
+    Images come out as `shape` says, fitted as in training. Of a table, the columns that were trained on are taken by
+    name, wherever they stand; its other columns are left alone. A model of texts takes `.txt` files, one text each,
+    folders of them, and tables.
+    """
+    files_of = _files if samples.encoder is None else text_files
+    found = [file for path in paths for file in files_of(Path(path).expanduser())]
+    if not found:
+        raise InputError("inputs: expected at least one file or folder.")
+    if samples.encoder is not None:
+        return _read_texts(found, samples.text or TEXT, samples.encoder)
+    return _read(found, tuple(shape), samples, on_error)
+
+
+def _read(found: Sequence[Path], shape: tuple[int, ...], samples: Samples, on_error: OnError) -> Iterator[Unlabelled]:
+    for kind, files in groupby(found, key=_kind):
+        if kind == "image":
+            while part := list(islice(files, AT_ONCE)):
+                yield _from_images(part, [None] * len(part), _form(shape, part[0]), on_error)
+            continue
+        for file in files:
+            yield from [_from_array(file, shape)] if kind == "array" else _from_table(file, shape, samples, on_error)
+
+
+def _read_texts(found: Sequence[Path], column: str, state: dict[str, Any]) -> Iterator[Unlabelled]:
+    encoder = restored(state)
+    unknown = count = 0
+    for files, rows, texts in read_unlabelled_texts(found, column, at_once=AT_ONCE):
+        inputs = encoder.encode(texts)
+        unknown, count = unknown + without_words(inputs), count + len(inputs)
+        yield Unlabelled(files, rows, inputs)
+    warn_unknown(f"{unknown:,} of {count:,} texts", unknown, encoder.name)
+
+
+def _kind(file: Path) -> str | None:
+    kinds = {"image": SUFFIXES, "array": ARRAYS, "table": TABLES}
+    return next((kind for kind, suffixes in kinds.items() if file.suffix.lower() in suffixes), None)
+
+
+def _files(path: Path) -> list[Path]:
+    """The file itself, or all images below the folder."""
+    return files_at(path, single=SUFFIXES, kind="image", others=(*ARRAYS, *TABLES))
+
+
+def _from_images(
+    paths: Sequence[Path], rows: Sequence[int | None], form: ImageForm, on_error: OnError, *, file: Path | None = None
+) -> Unlabelled:
+    images, kept = read_images(paths, form, on_error=on_error)
+    order = kept.tolist()
+    return Unlabelled([str(file or paths[i]) for i in order], [rows[i] for i in order], images)
+
+
+def _from_array(file: Path, shape: tuple[int, ...]) -> Unlabelled:
+    array = load_arrays(file)
+    if not isinstance(array, np.ndarray):
+        named = {name.lower(): part for name, part in array.items()}
+        known = [name for name in INPUTS if name in named]
+        if not known and len(named) != 1:
+            raise InputError(
+                f"{file}: expected one array, or one called {listed(INPUTS)}, got {listed(sorted(named))}."
+            )
+        array = named[known[0]] if known else next(iter(named.values()))
+    inputs = as_inputs(array, source=str(file))
+    if tuple(inputs.shape[1:]) != shape:
+        raise InputError(f"{file}: expected samples of shape {shape}, as in training, got {tuple(inputs.shape[1:])}.")
+    return Unlabelled([str(file)] * len(inputs), list(range(len(inputs))), inputs)
+
+
+def _from_table(file: Path, shape: tuple[int, ...], samples: Samples, on_error: OnError) -> Iterator[Unlabelled]:
+    columns, rows = read_rows(file)
+    numbered = enumerate(rows)
+    if len(shape) == 3:
+        place = columns.index(_image_column(file, columns, samples.image))
+        while part := list(islice(numbered, AT_ONCE)):
+            paths = [file.parent / str(row[place]) for _, (_, row) in part]
+            yield _from_images(paths, [i for i, _ in part], _form(shape, file), on_error, file=file)
+        return
+    wanted = _wanted(file, columns, shape, samples.columns)
+    places = [columns.index(name) for name in wanted]
+    while part := list(islice(numbered, AT_ONCE)):
+        values = np.stack([row_numbers([row[i] for i in places], wanted, file, line) for _, (line, row) in part])
+        check_finite(values, source=str(file), columns=wanted, samples=[f"line {line}" for _, (line, _) in part])
+        yield Unlabelled([str(file)] * len(part), [i for i, _ in part], torch.from_numpy(values))
+
+
+def _wanted(file: Path, columns: Sequence[str], shape: tuple[int, ...], trained: Sequence[str] | None) -> list[str]:
+    """The columns trained on; where that was no table, all of them must be numbers in the right order."""
+    wanted = list(columns) if trained is None else list(trained)
+    missing = [name for name in wanted if name not in columns]
+    if missing:
+        raise InputError(f"{file}: has no column {listed(missing)}, which was trained on.{near(missing[0], columns)}")
+    if (len(wanted),) != shape:
+        raise InputError(f"{file}: expected {shape[0]} columns of numbers, as in training, got {len(wanted)}.")
+    return wanted
+
+
+def _image_column(file: Path, columns: Sequence[str], trained: str | None) -> str:
+    """The column trained on, or the one that holds names of images."""
+    if trained in columns:
+        return str(trained)
+    found = column_roles(file, None, None, None).image
+    if found is None:
+        wanted = "a column of image paths" if trained is None else f"the column {trained!r} of image paths"
+        raise InputError(f"{file}: expected {wanted}, got the columns {listed(columns)}.{near(trained or '', columns)}")
+    return found
+
+
+def _form(shape: tuple[int, ...], file: Path) -> ImageForm:
+    if len(shape) != 3 or shape[0] not in (1, 3):
+        raise InputError(f"{file}: the model takes samples of shape {shape}, which images do not have.")
+    return ImageForm(*shape)
+
+
+def table_at(path: Path) -> Path | None:
+    """The table at a path, or the training table of a folder of them."""
+    if path.is_dir():
+        return part_tables(path).get("train")
+    return path if path.suffix.lower() in TABLES else None

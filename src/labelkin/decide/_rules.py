@@ -1,0 +1,105 @@
+"""Answering the most probable class, and the class of least expected cost (CRM), side by side."""
+
+from dataclasses import dataclass
+from math import nan
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from labelkin._arrays import ranked
+from labelkin._checks import InputError, check_count
+from labelkin.decide._least_cost import least_cost_top_k
+from labelkin.decide._validation import check_probs, check_target
+from labelkin.structure import DistanceKind, Taxonomy
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """What a rule answers for n samples, and how it turned out."""
+
+    classes: Tensor  # (n, k) the best classes, the answer first
+    right: Tensor  # (n,) whether the answer is the true class
+    distances: Tensor | None  # (n, k) from the true class, in the tree; None without one
+    costs: Tensor | None  # (n,) of the answer; None without a matrix of costs
+
+    @property
+    def answer(self) -> Tensor:
+        """The answers (n,)."""
+        return self.classes[:, 0]
+
+    @property
+    def accuracy(self) -> float:
+        """The share of right answers."""
+        return float(self.right.double().mean())
+
+    @property
+    def severity(self) -> float:
+        """The mean distance of the wrong answers; NaN without mistakes or without a tree."""
+        if self.distances is None or bool(self.right.all()):
+            return nan
+        return float(self.distances[~self.right, 0].mean())
+
+    @property
+    def average_distance(self) -> float:
+        """The mean distance of the `k` best classes; NaN without a tree."""
+        return nan if self.distances is None else float(self.distances.mean())
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """The same samples decided by two rules."""
+
+    before: Decided  # the most probable class
+    after: Decided  # the class of least expected cost
+
+
+def compare_rules(
+    probs: Tensor,
+    target: Tensor,
+    taxonomy: Taxonomy | None = None,
+    *,
+    costs: Tensor | None = None,
+    k: int = 1,
+    distance: DistanceKind = "height",
+) -> Rules:
+    """Decide samples by `argmax` and by `least_cost`, and return how both turned out.
+
+    Args:
+        probs: (n, K) probabilities of the classes.
+        target: (n,) positions of the true classes.
+        taxonomy: the tree that distances are measured in, and whose `distance` is the cost unless `costs` is given.
+        costs: (K, K) the cost of each true class (row) and answer (column).
+        k: how many of the best classes are ranked.
+        distance: the kind of distance in the tree, one of `Taxonomy.distance`.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy, decide
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "vehicle": ["car"]})
+        >>> found = decide.compare_rules(torch.tensor([[0.30, 0.28, 0.42]]), torch.tensor([1]), tree)
+        >>> found.before.severity, found.after.severity
+        (2.0, 1.0)
+    """
+    by = taxonomy if costs is None else costs
+    if by is None:
+        raise InputError("taxonomy: expected a labelkin.Taxonomy or a matrix of costs, got neither.")
+    check_probs("probs", probs, None if taxonomy is None else len(taxonomy.leaves))
+    check_target("target", target, len(probs), probs.shape[-1])
+    check_count("k", k)
+    if k > probs.shape[-1]:
+        raise InputError(f"k: expected at most {probs.shape[-1]}, the number of classes, got {k}.")
+    pair = (ranked(probs, k), least_cost_top_k(probs, by, k, distance=distance))
+    before, after = (_decided(classes, target, taxonomy, costs, distance) for classes in pair)
+    return Rules(before, after)
+
+
+def _decided(
+    classes: Tensor, target: Tensor, taxonomy: Taxonomy | None, costs: Tensor | None, distance: DistanceKind
+) -> Decided:
+    answer, distances = classes[:, 0], None
+    if taxonomy is not None:
+        found = taxonomy.distance(distance, target.cpu().numpy()[:, None], classes.cpu().numpy())
+        distances = torch.from_numpy(np.asarray(found)).to(classes.device)
+    paid = None if costs is None else torch.as_tensor(costs).to(classes.device)[target.long(), answer]
+    return Decided(classes, answer == target, distances, paid)

@@ -1,0 +1,354 @@
+"""A scikit-learn estimator, for pipelines, cross-validation and grid search."""
+
+# ruff: noqa: N803, N806  (X is scikit-learn's own name)
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from labelkin._checks import InputError, check_choice, check_number, listed, plain
+from labelkin._extras import MissingExtra
+from labelkin.data import ArraySplit, Dataset
+from labelkin.objectives import OBJECTIVES, Context
+from labelkin.structure import Taxonomy, load_tree
+from labelkin.training import (
+    Model,
+    Settings,
+    Trainer,
+    WeightedClassify,
+    build_model,
+    node_positions,
+    standardized_dataset,
+    taxonomy_for,
+)
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.utils import check_array, check_random_state, compute_class_weight
+    from sklearn.utils.metaestimators import available_if
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+except ImportError as error:
+    raise MissingExtra(
+        "KinClassifier needs scikit-learn 1.7 or later, which is not installed: pip install 'labelkin[sklearn]'"
+    ) from error
+
+DEVICES = ("cpu", "cuda", "mps", "auto")
+FLOATS = (np.float64, np.float32)
+PREDICTED_AT_ONCE = 1024  # samples
+Floats = npt.NDArray[np.floating[Any]]
+
+
+def _defines_probabilities(classifier: "KinClassifier") -> bool:
+    objective = OBJECTIVES.get(classifier.objective)
+    if objective is not None and not objective.has_probabilities:
+        raise AttributeError(f"the objective {classifier.objective!r} defines no probabilities; use decision_function")
+    return True
+
+
+class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Train a network with one of labelkin's objectives, as a scikit-learn classifier.
+
+    Columns are standardized with the mean and standard deviation of the training data, and training computes in the
+    precision of X, single or double.
+
+    Sample weights count in the standardization, in the loss (a weighted mean over each batch, so only their ratios
+    matter), and in a tree or relation that is built from the training data. A sample of weight 0 is left out.
+
+    A label in y may name an inner node of the taxonomy, where only the group of a sample is known ("animal"). Such a
+    sample trains the objective through its `node` argument. `classes_` holds the leaves among the labels, so `predict`
+    returns leaves alone, and `score` counts a prediction for a sample labeled with an inner node as wrong.
+
+    Args:
+        objective: A name of `labelkin.OBJECTIVES`. Inner-node labels need an objective over the nodes of a tree:
+            "hierarchical", "convex-hierarchical", "conditional-softmax" or "hierarchical-cross-entropy".
+        taxonomy: The tree above the classes, for objectives that use one: a `Taxonomy`, a nested mapping of names, a
+            file, the name of a shipped taxonomy, or "wordnet". Its leaves are the labels as strings; leaves that y
+            lacks are dropped. Without it, an objective that needs a tree builds one from the training data.
+        options: Keyword arguments of the objective's class, such as `{"tau": 1.5}`.
+        backbone: A name of `labelkin.models.BACKBONES` that takes plain columns: "mlp" or "mlp-500".
+        epochs: Number of passes over the training data.
+        batch_size: Samples in a batch.
+        optimizer: "adam", "adamw" or "sgd".
+        lr: Learning rate.
+        weight_decay: Weight decay of the optimizer.
+        class_weight: Weights of the labels in the loss, which multiply the sample weights: a dict of labels to weights
+            (labels that it lacks have weight 1), "balanced" for `n_samples / (n_labels * count)` with weighted counts,
+            or None. An inner-node label counts as a label of its own.
+        random_state: Seed. On the CPU, the same integer and the same data give the same network.
+        device: "cpu", "cuda", "mps" or "auto". A pickled model is always loaded on the CPU.
+
+    Attributes:
+        classes_: The classes, sorted; inner nodes are not among them.
+        model_: The trained `labelkin.Model`; its `objective` holds the label vectors.
+        taxonomy_: The taxonomy over `classes_`, in their order; None if none was given.
+        history_: One dict per epoch, with the epoch, the learning rate and the loss.
+        scaler_: The fitted `StandardScaler`.
+        n_features_in_: Number of columns of X.
+
+    Example:
+        >>> from sklearn.datasets import load_iris
+        >>> from labelkin import KinClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = KinClassifier("label-smoothing", epochs=30, class_weight="balanced", random_state=0).fit(X, y)
+        >>> bool(model.score(X, y) > 0.9)
+        True
+    """
+
+    def __init__(
+        self,
+        objective: str = "label-embedding",
+        *,
+        taxonomy: Taxonomy | str | os.PathLike[str] | None = None,
+        options: Mapping[str, Any] | None = None,
+        backbone: str = "mlp",
+        epochs: int = 50,
+        batch_size: int = 64,
+        optimizer: str = "adam",
+        lr: float = 1e-3,
+        weight_decay: float = 0.0,
+        class_weight: Mapping[Any, float] | str | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        device: str = "cpu",
+    ) -> None:
+        self.objective = objective
+        self.taxonomy = taxonomy
+        self.options = options
+        self.backbone = backbone
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.optimizer = optimizer
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.device = device
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train the network.
+
+        Args:
+            X: Finite numbers, shape (n, columns).
+            y: Labels of any kind, shape (n,): at least two classes, and names of inner nodes of the taxonomy.
+            sample_weight: Weights of at least 0, shape (n,); all 1 by default.
+
+        Returns:
+            The fitted estimator itself.
+
+        Example:
+            Some samples are known as animals, and no more:
+
+            >>> from labelkin import KinClassifier
+            >>> X = [[0, 0], [0, 1], [5, 0], [0, 0.5]]
+            >>> y = ["cat", "dog", "ship", "animal"]
+            >>> tree = {"animal": ["cat", "dog"], "thing": ["ship"]}
+            >>> model = KinClassifier("hierarchical", taxonomy=tree, epochs=2, random_state=0).fit(X, y)
+            >>> model.classes_.tolist()
+            ['cat', 'dog', 'ship']
+        """
+        settings, options = self._settings(), self._options()
+        X, y = validate_data(self, X, y, dtype=FLOATS)
+        check_classification_targets(y)
+        weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        X, y, weight, dtype = X[weight > 0], y[weight > 0], weight[weight > 0], X.dtype
+        tree = _given_tree(self.taxonomy)
+        labels, place = np.unique(y, return_inverse=True)
+        inner = self._inner_nodes(labels, tree)
+        self.classes_ = labels[~inner]
+        if len(self.classes_) < 2:
+            raise InputError(f"y: a classifier needs at least two classes, got {len(self.classes_)} class.")
+        self.scaler_ = StandardScaler().fit(X, sample_weight=weight)
+        columns = self._columns(X, dtype)
+        data = standardized_dataset(columns, (np.cumsum(~inner) - 1).clip(0)[place], self.classes_)
+        self.taxonomy_ = taxonomy_for(self.taxonomy if tree is None else tree, data)
+        node = node_positions(labels, inner, self.taxonomy_)[place] if inner.any() else None
+        with _own_random_state():
+            context = _context(data, self.taxonomy_, weight, known=~inner[place])
+            model = build_model(self.objective, options, self.backbone, data.shape, context, seed=settings.seed)
+            precision = "64-true" if columns.dtype == torch.float64 else "32-true"
+            task = WeightedClassify(data, weight * self._label_weights(labels, y, weight)[place], node)
+            trained = Trainer(model, task, replace(settings, precision=precision)).fit()
+        self.model_: Model = trained.model
+        self.history_ = trained.history
+        return self
+
+    def _inner_nodes(self, labels: npt.NDArray[Any], tree: Taxonomy | None) -> npt.NDArray[np.bool_]:
+        """Return which of the labels are inner nodes of the tree."""
+        names = [] if tree is None else [name for name, leaf in zip(tree.names, tree.is_leaf, strict=True) if not leaf]
+        inner = np.isin([str(label) for label in labels.tolist()], names)
+        if inner.any() and not OBJECTIVES[self.objective].takes_nodes:
+            raise InputError(
+                f"y: {listed(labels[inner].tolist())} name inner nodes of the taxonomy, and the objective "
+                f"{self.objective!r} learns from classes alone; use an objective such as 'hierarchical', or label these "
+                "samples with classes."
+            )
+        return inner
+
+    def _label_weights(self, labels: npt.NDArray[Any], y: npt.NDArray[Any], weight: Floats) -> Floats:
+        """Return the weight of each label by `class_weight`."""
+        given, known = self.class_weight, labels.tolist()
+        if given is None:
+            return np.ones(len(labels))
+        if isinstance(given, str) and given == "balanced":
+            balanced: Floats = compute_class_weight("balanced", classes=labels, y=y, sample_weight=weight)
+            return balanced
+        if not isinstance(given, Mapping):
+            raise InputError(f"class_weight: expected 'balanced', a dict of labels to weights, or None, got {given!r}.")
+        unknown, missing = [key for key in given if key not in known], [key for key in known if key not in given]
+        if unknown and missing:
+            raise InputError(
+                f"class_weight: {listed(unknown)} is not a label of y, and {listed(missing)} has no weight; give weights by "
+                "the labels of y."
+            )
+        for label, value in given.items():
+            check_number(f"class_weight[{label!r}]", plain(value), low=0)
+        weights = np.array([float(given.get(label, 1.0)) for label in known])
+        if not weights.any():
+            raise InputError("class_weight: expected at least one weight above 0, got only zeros.")
+        return weights
+
+    def _settings(self) -> Settings:
+        check_choice("objective", self.objective, tuple(OBJECTIVES))
+        check_choice("device", self.device, DEVICES)
+        names = ("epochs", "batch_size", "optimizer", "lr", "weight_decay")
+        given = {name: getattr(self, name) for name in names}
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        return Settings(**given, seed=int(seed), accelerator=self.device)
+
+    def _options(self) -> dict[str, Any]:
+        if self.options is not None and not isinstance(self.options, Mapping):
+            raise InputError(f"options: expected a mapping of names to values, got {self.options!r}.")
+        return {name: plain(value) for name, value in (self.options or {}).items()}
+
+    def _columns(self, X: Floats, dtype: npt.DTypeLike) -> Tensor:
+        """Standardize in the precision of X, then round to that of the network."""
+        return torch.from_numpy(check_array(self.scaler_.transform(X), dtype=dtype, input_name="X"))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the class with the highest score for each row.
+
+        Args:
+            X: Finite numbers, shape (n, columns).
+
+        Returns:
+            Classes, shape (n,), with the dtype of y.
+
+        Example:
+            >>> from labelkin import KinClassifier
+            >>> model = KinClassifier("one-hot", epochs=40, lr=0.01, random_state=0)
+            >>> model.fit([[0.0], [1.0]], ["low", "high"]).predict([[-1.0], [2.0]]).tolist()
+            ['low', 'high']
+        """
+        best = self._scores(X).argmax(-1)
+        predicted: npt.NDArray[Any] = self.classes_[best]
+        return predicted
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return the scores of the classes, which are log-probabilities where the objective defines them.
+
+        Args:
+            X: Finite numbers, shape (n, columns).
+
+        Returns:
+            Scores, shape (n, K). With two classes the difference of their scores, shape (n,), which is above 0 for the
+            second class.
+
+        Example:
+            >>> from labelkin import KinClassifier
+            >>> model = KinClassifier("static-labels", epochs=1).fit([[0.0], [1.0], [2.0]], ["a", "b", "c"])
+            >>> model.decision_function([[1.5]]).shape
+            (1, 3)
+        """
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    @available_if(_defines_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probabilities of the classes; missing for objectives that define none.
+
+        Args:
+            X: Finite numbers, shape (n, columns).
+
+        Returns:
+            Probabilities in the order of `classes_`, shape (n, K).
+
+        Example:
+            >>> from labelkin import KinClassifier
+            >>> model = KinClassifier("one-hot", epochs=1).fit([[0.0], [1.0]], ["a", "b"])
+            >>> round(float(model.predict_proba([[0.5]]).sum()), 6)
+            1.0
+        """
+        return self._evaluated(X, lambda model, inputs: model.objective.log_probs(model(inputs)).exp())
+
+    @available_if(_defines_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return the log-probabilities of the classes; missing for objectives that define none.
+
+        Args:
+            X: Finite numbers, shape (n, columns).
+
+        Returns:
+            Log-probabilities in the order of `classes_`, shape (n, K).
+
+        Example:
+            >>> from labelkin import KinClassifier
+            >>> model = KinClassifier("one-hot", epochs=1).fit([[0.0], [1.0]], ["a", "b"])
+            >>> bool((model.predict_log_proba([[0.5]]) < 0).all())
+            True
+        """
+        return self._evaluated(X, lambda model, inputs: model.objective.log_probs(model(inputs)))
+
+    def _scores(self, X: Any) -> Floats:
+        return self._evaluated(X, lambda model, inputs: model.objective.scores(model(inputs)))
+
+    @torch.no_grad()
+    def _evaluated(self, X: Any, what: Callable[[Model, Tensor], Tensor]) -> Floats:
+        check_is_fitted(self, "model_")
+        model = self.model_.eval()
+        weights = next(model.parameters())
+        dtype = np.float64 if weights.dtype == torch.float64 else np.float32
+        columns = self._columns(validate_data(self, X, reset=False, dtype=FLOATS), dtype)
+        parts = [what(model, part.to(weights.device)).cpu() for part in torch.split(columns, PREDICTED_AT_ONCE)]
+        return torch.cat(parts).numpy()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "model_": deepcopy(self.model_).cpu()} if hasattr(self, "model_") else state
+
+
+def _given_tree(choice: Any) -> Taxonomy | None:
+    """Return the whole taxonomy that was given; None without one, and for "wordnet", where every label is a class."""
+    if choice is None or (isinstance(choice, str) and choice == "wordnet"):
+        return None
+    if isinstance(choice, Mapping):
+        return Taxonomy.from_nested(choice)
+    return choice if isinstance(choice, Taxonomy) else load_tree(choice, others=("wordnet",))
+
+
+def _context(data: Dataset, taxonomy: Taxonomy | None, weight: Floats, known: npt.NDArray[np.bool_]) -> Context:
+    """Return what an objective is built from: the samples whose class is known, with their weights."""
+    assert isinstance(data.train, ArraySplit)
+    rows = torch.from_numpy(known)
+    return Context(
+        classes=data.classes,
+        taxonomy=taxonomy,
+        inputs=data.train.inputs[rows],
+        targets=data.train.targets[rows],
+        weights=None if (weight == weight[0]).all() else torch.from_numpy(weight[known]),
+        train_samples=len(data.train),
+    )
+
+
+def _own_random_state() -> AbstractContextManager[None]:
+    """Return a context within which seeds are set without a change to the caller's random numbers from torch."""
+    used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    return torch.random.fork_rng(devices=range(torch.cuda.device_count()) if used else ())

@@ -1,0 +1,71 @@
+"""Whether label vectors hold the structure of a reference (001, Eq. 4)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from labelkin._checks import InputError, check_choice
+from labelkin.metrics._result import Metric, warn_undefined
+from labelkin.metrics._validation import Table, check_rows, distance_table
+
+Given = Literal["vectors", "distances"]
+
+
+@dataclass(frozen=True, eq=False)
+class StructureCorrelation(Metric):
+    """A metric with one value per class, NaN where it is undefined."""
+
+    dropped: int  # classes whose distances are all equal, here or in the reference
+
+
+def structure_correlation(labels: Table, reference_distances: Table, *, given: Given) -> StructureCorrelation:
+    """The mean over classes of Kendall's tau-b between a class's distances to the others here and in the reference.
+
+    `labels` are label vectors (K, D), compared by Euclidean distance, or distances (K, K): `given` says which, since a
+    square table may be either. -1 to 1, 1 is the reference's order, 0 none; higher is better. Distances of a class
+    that agree to twelve digits of its largest are ties. A class with all distances equal has no order, and is left
+    out and counted; with every class so (one-hot labels), NaN with a warning. Fewer than three classes are refused.
+    """
+    check_choice("given", given, ("vectors", "distances"))
+    here = _between(labels) if given == "vectors" else distance_table("labels", labels)
+    reference = distance_table("reference_distances", reference_distances, len(here))
+    if len(here) < 3:
+        raise InputError(f"labels: expected at least 3 classes, to have distances to compare, got {len(here)}.")
+    per_class = torch.tensor(
+        [_tau(ours, theirs) for ours, theirs in zip(_others(here), _others(reference), strict=True)],
+        dtype=torch.float64,
+    )
+    dropped = int(per_class.isnan().sum())
+    if dropped == len(per_class):
+        warn_undefined("structure_correlation: every class has all its distances equal, so it is undefined (NaN).")
+    return StructureCorrelation(float(torch.nanmean(per_class)), per_class, dropped)
+
+
+def _between(labels: Table) -> Tensor:
+    vectors = torch.as_tensor(labels, dtype=torch.float64)
+    check_rows("labels", vectors)
+    row, column = torch.triu_indices(len(vectors), len(vectors), offset=1)
+    distances = vectors.new_zeros(len(vectors), len(vectors))
+    distances[row, column] = torch.pdist(vectors)  # not by a matrix product, from which equal distances come unequal
+    return distances + distances.T
+
+
+def _others(distances: Tensor) -> Tensor:
+    """(K, K - 1): each class's distances to the others, as shares of its largest, to twelve digits."""
+    count = len(distances)
+    rows = distances[~torch.eye(count, dtype=torch.bool, device=distances.device)].view(count, count - 1)
+    largest = rows.max(1, keepdim=True).values
+    return (rows / torch.where(largest > 0, largest, 1)).round(decimals=12).cpu()
+
+
+def _tau(ours: Tensor, theirs: Tensor) -> float:
+    from scipy.stats import kendalltau  # slow to import
+
+    if ours.min() == ours.max() or theirs.min() == theirs.max():
+        return float("nan")
+    if len(ours) == 2:  # of which scipy takes the variance, which is undefined
+        return float(torch.sign((ours[1] - ours[0]) * (theirs[1] - theirs[0])))
+    return float(np.asarray(kendalltau(ours.numpy(), theirs.numpy(), method="asymptotic").statistic))

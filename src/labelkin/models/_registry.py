@@ -1,0 +1,118 @@
+"""Backbones by name.
+
+A backbone is a module that maps inputs `(B, *input_shape)` to features `(B, F)` and stores F as `features`. The classifier
+belongs to the objective. Weights are drawn from torch's global generator, so `torch.manual_seed` determines them.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from inspect import Parameter, signature
+from typing import Any
+
+from labelkin._checks import InputError, listed, near
+from labelkin.models import (
+    _label_embedding_nets as embedding,
+)
+from labelkin.models import (
+    _loss_in_layers_nets as hierarchy,
+)
+from labelkin.models import (
+    _mcel_nets as mcel,
+)
+from labelkin.models import (
+    _small_nets as tiny,
+)
+from labelkin.models import (
+    _smoothing_nets as smoothing,
+)
+from labelkin.models import (
+    _text_head as text,
+)
+from labelkin.models._blocks import Backbone, Builder, checked_shape
+from labelkin.models._third_party import hf_backbone, timm_backbone
+
+__all__ = ["BACKBONES", "LIBRARIES", "Backbone", "build", "default"]
+
+# Each module defines the names of its nets, with the widths that its paper prints.
+BACKBONES: dict[str, Builder] = {
+    **tiny.NETS,
+    **smoothing.NETS,  # 000
+    **text.NETS,  # 001
+    **hierarchy.NETS,  # 002
+    **embedding.NETS,  # 003
+    **mcel.NETS,  # 004
+}
+LIBRARIES: dict[str, Builder] = {"timm": timm_backbone, "hf": hf_backbone}
+
+
+def build(name: str, input_shape: Sequence[int], **options: Any) -> Backbone:
+    """Build a backbone by its name.
+
+    Args:
+        name: A name of `BACKBONES`, `timm:NAME` or `hf:NAME`.
+        input_shape: Shape of one input: `(channels, height, width)` or `(features,)`.
+        **options: Keyword arguments of the builder, such as `hidden=(64,)` for "mlp".
+
+    Returns:
+        The backbone, whose `features` is the width of its output.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import models
+        >>> net = models.build("mlp", (8,), hidden=(16,))
+        >>> net.features
+        16
+        >>> net(torch.zeros(2, 8)).shape
+        torch.Size([2, 16])
+    """
+    shape = checked_shape(input_shape)
+    builder = _builder(name)
+    _check_options(name, builder, options)
+    try:
+        return builder(shape, **options)
+    except InputError as error:
+        raise InputError(f"backbone {name!r}: {error}") from error
+
+
+def default(input_shape: Sequence[int]) -> str:
+    """Return the name of a reasonable first backbone for inputs of a shape.
+
+    Args:
+        input_shape: Shape of one input: `(channels, height, width)` or `(features,)`.
+
+    Returns:
+        "resnet-18" for images of at least 32 pixels a side, "tiny-cnn" for smaller images, "mlp" for anything else.
+
+    Example:
+        >>> from labelkin import models
+        >>> models.default((3, 32, 32)), models.default((1, 8, 8)), models.default((64,))
+        ('resnet-18', 'tiny-cnn', 'mlp')
+    """
+    shape = checked_shape(input_shape)
+    if len(shape) == 1 or min(shape[1:]) < 8:
+        return "mlp"
+    return "tiny-cnn" if min(shape[1:]) < 32 else "resnet-18"
+
+
+def _builder(name: str) -> Builder:
+    library, colon, inner = name.partition(":")
+    if colon and inner and library in LIBRARIES:
+        return partial(LIBRARIES[library], inner)
+    if name not in BACKBONES:
+        others = " or ".join(f"{library}:NAME" for library in LIBRARIES)
+        hint = near(name, BACKBONES) or f" The names: {', '.join(BACKBONES)}."
+        raise InputError(f"there is no backbone {name!r}; expected a name of BACKBONES, {others}.{hint}")
+    return BACKBONES[name]
+
+
+def _check_options(name: str, builder: Builder, options: dict[str, Any]) -> None:
+    """Refuse options that the name does not leave open: the width of "wrn-28-8" is fixed."""
+    fixed = builder.keywords if isinstance(builder, partial) else {}
+    keywords = [p for p in signature(builder).parameters.values() if p.name not in fixed]
+    if any(p.kind is Parameter.VAR_KEYWORD for p in keywords):
+        return
+    known = [p.name for p in keywords if p.kind is Parameter.KEYWORD_ONLY]
+    for option in options:
+        if option not in known:
+            takes = f"it takes {listed(known)}" if known else "it takes none"
+            raise InputError(f"backbone {name!r} has no option {option!r}; {takes}.{near(option, known)}")

@@ -1,0 +1,145 @@
+"""Encoders of other libraries as backbones: `timm:NAME` and `hf:NAME` (transformers), each optional."""
+
+from collections.abc import Callable
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from labelkin._checks import InputError, near
+from labelkin._extras import MissingExtra, require
+from labelkin.models._blocks import Backbone, Shape, checked_shape, image_shape
+
+
+def timm_backbone(name: str, input_shape: Shape, *, pretrained: bool = True, **options: Any) -> Backbone:
+    """Build a timm model without its classifier.
+
+    Args:
+        name: Name of the timm model.
+        input_shape: `(channels, height, width)`.
+        pretrained: Whether to load pretrained weights.
+        **options: Further arguments of `timm.create_model`, such as `img_size=32` for a ViT.
+
+    Returns:
+        The backbone.
+    """
+    timm = _timm(name)
+    channels, _, _ = image_shape(input_shape, least=1)
+    if not timm.is_model(name):
+        raise InputError(f"timm has no model {name!r}.{near(name, timm.list_models())}")
+    encoder = _load(lambda: timm.create_model(name, pretrained=pretrained, num_classes=0, in_chans=channels, **options))
+    return _as_backbone(encoder, torch.zeros(1, *input_shape))
+
+
+def _timm(name: str) -> ModuleType:
+    try:
+        return import_module("timm")
+    except (ImportError, RuntimeError) as error:  # torchvision built for another torch fails with the latter
+        raise MissingExtra(
+            f"the backbone timm:{name} needs timm, which cannot be imported ({_first_line(error)}): pip install timm, "
+            "and with it the torchvision that belongs to your torch"
+        ) from error
+
+
+def hf_backbone(name: str, input_shape: Shape, *, pretrained: bool = True) -> Backbone:
+    """Build a transformers image or text encoder with its pooled output.
+
+    An image encoder takes images `(B, channels, height, width)`. A text encoder takes token ids `(B, length)`, padded with its
+    own padding id, which it does not attend to. Features are the encoder's pooled output, or the mean over its tokens
+    (without padding) if it has none.
+
+    Args:
+        name: A model of the hub or a local folder.
+        input_shape: `(channels, height, width)` for images, `(length,)` for texts.
+        pretrained: Whether to load the weights; if not, they are drawn from the configuration.
+
+    Returns:
+        The backbone.
+    """
+    transformers = require("transformers", extra="text", use=f"the backbone hf:{name}")
+    shape = checked_shape(input_shape)
+
+    def load() -> nn.Module:
+        if pretrained:
+            model: nn.Module = transformers.AutoModel.from_pretrained(name)
+        else:
+            model = transformers.AutoModel.from_config(transformers.AutoConfig.from_pretrained(name))
+        return model
+
+    model = _load(load)
+    if model.main_input_name == "pixel_values":
+        return _as_backbone(ImageEncoder(model), torch.zeros(1, *image_shape(shape, least=1)))
+    if model.main_input_name != "input_ids":
+        raise InputError(f"the model takes {model.main_input_name!r}; expected an encoder of images or of text.")
+    if len(shape) != 1:
+        raise InputError(f"input_shape: a text encoder expects (length,), the number of token ids, got {shape}.")
+    return _as_backbone(TextEncoder(model), torch.ones(1, *shape, dtype=torch.long))
+
+
+class ImageEncoder(nn.Module):
+    """Map images to the pooled output of a transformers model."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Tensor) -> Tensor:
+        outputs = self.model(pixel_values=x)
+        pooled: Tensor | None = getattr(outputs, "pooler_output", None)
+        if pooled is not None:
+            return pooled.flatten(1)
+        hidden: Tensor = outputs.last_hidden_state  # (B, tokens, F) or (B, F, height, width)
+        return hidden.mean(1) if hidden.ndim == 3 else hidden.mean((2, 3))
+
+
+class TextEncoder(nn.Module):
+    """Map token ids to the pooled output of a transformers model."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+        self.padding: int | None = getattr(model.config, "pad_token_id", None)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        mask = torch.ones_like(ids) if self.padding is None else (ids != self.padding).long()
+        outputs = self.model(input_ids=ids, attention_mask=mask)
+        pooled: Tensor | None = getattr(outputs, "pooler_output", None)
+        if pooled is not None:
+            return pooled
+        hidden: Tensor = outputs.last_hidden_state  # (B, length, F)
+        kept = mask.to(hidden.dtype).unsqueeze(-1)
+        return (hidden * kept).sum(1) / kept.sum(1).clamp_min(1)
+
+
+def _load(load: Callable[[], nn.Module]) -> Any:
+    try:
+        return load()
+    except ImportError:
+        raise  # it names the package that is missing
+    except Exception as error:  # each library has its own errors for a name or file that is not there
+        raise InputError(
+            f"the model could not be loaded ({_first_line(error)}); check the name, or pass pretrained=False where only "
+            "the weights are out of reach."
+        ) from error
+
+
+def _as_backbone(encoder: nn.Module, example: Tensor) -> Backbone:
+    """Wrap an encoder as a backbone; one example tells the number of features."""
+    encoder.eval()
+    try:
+        with torch.no_grad():
+            features = encoder(example)
+    except Exception as error:  # a wrong size fails wherever the net first notices
+        shape = tuple(example.shape[1:])
+        raise InputError(f"input_shape: the model cannot take {shape} ({_first_line(error)}).") from error
+    if features.ndim != 2:
+        raise InputError(
+            f"the model gives features of shape {tuple(features.shape[1:])}; expected one vector a sample."
+        )
+    return Backbone(features=features.shape[1], encoder=encoder).train()
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__

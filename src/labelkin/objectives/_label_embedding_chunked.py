@@ -1,0 +1,133 @@
+"""Compute a loss over outputs too wide to hold: some samples at a time, each chunk with its gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.utils.checkpoint import checkpoint
+
+from labelkin.objectives import _validation as inputs
+from labelkin.objectives._batch import Batch, Loss
+
+if TYPE_CHECKING:
+    from labelkin.objectives._label_embedding import LabelEmbedding, Sums
+
+CHUNK = 2**22  # entries of one output: 16 MiB of float32
+TERMS = ("hard", "soft", "similarity", "confidence", "embedding")
+
+
+def in_chunks(objective: LabelEmbedding, features: Tensor, target: Tensor, **batch: Tensor | None) -> Loss:
+    """Compute the loss from features (..., F), with at most about `CHUNK` entries of each output in memory at once.
+
+    The forward pass computes gradients chunk by chunk, and `backward` returns them once. A loss scaler therefore scales
+    them only at the end: use bfloat16 rather than float16. No gradient flows through the terms. Compiled code recomputes
+    outputs in the backward pass instead.
+    """
+    flat, flat_batch = inputs.flatten_features(objective, features, target, **batch)
+    shape = features.shape[:-1]
+    if torch.compiler.is_compiling():
+        sums, predicted = _made_again(objective, flat_batch, flat)
+        result = objective._combine(sums, predicted.reshape(shape))
+    else:
+        total, predicted, *terms = _WithGradients.apply(  # type: ignore[no-untyped-call]
+            objective, flat_batch, flat, *objective.parameters()
+        )
+        result = objective._loss(total, dict(zip(TERMS, terms, strict=True)), predicted.reshape(shape))
+    if objective.training and result.state:
+        objective.commit(result.state)
+    return result
+
+
+def _parts(objective: LabelEmbedding, batch: Batch) -> Iterator[tuple[slice, Batch]]:
+    size = max(1, CHUNK // objective.num_classes)
+    for start in range(0, len(batch.target), size):
+        rows = slice(start, start + size)
+        yield rows, Batch(target=batch.target[rows], weight=batch.weight[rows])
+
+
+def _added(found: Sequence[Sums]) -> Sums:
+    return type(found[0])(*(torch.stack(values).sum(0) for values in zip(*found, strict=True)))
+
+
+def _made_again(objective: LabelEmbedding, batch: Batch, flat: Tensor) -> tuple[Sums, Tensor]:
+    chunk, found, predicted = _Chunk(objective), [], []
+    for rows, part in _parts(objective, batch):
+        sums, best = checkpoint(chunk, flat[rows], part, use_reentrant=False, preserve_rng_state=False)
+        found.append(sums)
+        predicted.append(best)
+    return _added(found), torch.cat(predicted)
+
+
+class _WithGradients(torch.autograd.Function):
+    """Compute the total, the predictions and the terms of all chunks, and keep the gradients of the total.
+
+    Processes exchange sums twice, as they do for a loss in one piece, because another process may compute it that way.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, objective: LabelEmbedding, batch: Batch, flat: Tensor, *parameters: Tensor) -> Any:
+        _, _, of_features, *of_parameters = ctx.needs_input_grad
+        chunk = _Chunk(objective)
+        stand_ins = {
+            name: own.detach().requires_grad_(wanted)
+            for (name, own), wanted in zip(chunk.named_parameters(), of_parameters, strict=True)
+        }
+        gradient = torch.zeros_like(flat) if of_features else None
+        samples = objective._divisor(objective._counted(batch, batch.weight.dtype).sum())
+        found: list[Sums] = []
+        predicted = []
+        for rows, part in _parts(objective, batch):
+            own = flat[rows].detach().requires_grad_(of_features)
+            with torch.set_grad_enabled(any(ctx.needs_input_grad)):
+                sums, best = functional_call(chunk, stand_ins, (own, part))
+                share = objective._total(objective._terms(sums, samples, torch.ones_like(samples)))
+            if share.requires_grad:
+                share.backward()  # type: ignore[no-untyped-call]
+            if gradient is not None and own.grad is not None:
+                gradient[rows] = own.grad
+            found.append(type(sums)(*(value.detach() for value in sums)))
+            predicted.append(best)
+        sums = _added(found)
+        right = objective._divisor(sums.right)
+        if objective.divides_by_right:  # the number that z2 gets right is known only after the last chunk
+            for name in objective.embedding_parameters:
+                if (learned := stand_ins[f"objective.{name}"].grad) is not None:
+                    learned /= right
+        ctx.gradients = [gradient, *(own.grad for own in stand_ins.values())]
+        terms = objective._terms(sums, samples, right)
+        best = torch.cat(predicted)
+        ctx.mark_non_differentiable(best, *terms.values())
+        return objective._total(terms), best, *terms.values()
+
+    @staticmethod
+    def backward(ctx: Any, factor: Tensor, *_: Any) -> Any:
+        if ctx.gradients is None:
+            raise RuntimeError(
+                "The gradients of a loss in chunks can be used once; compute the loss again before calling backward()."
+            )
+        gradients, ctx.gradients = (
+            ctx.gradients,
+            None,
+        )  # no other reference: they become the parameters' gradients without a copy
+        for gradient in gradients:
+            if gradient is not None:
+                gradient.mul_(factor.to(gradient.dtype))
+        return None, None, *gradients
+
+
+class _Chunk(nn.Module):
+    """Compute the sums of some samples, as a module whose parameters `functional_call` can replace."""
+
+    def __init__(self, objective: LabelEmbedding) -> None:
+        super().__init__()
+        self.objective = objective
+
+    def forward(self, features: Tensor, batch: Batch) -> tuple[Sums, Tensor]:
+        outputs = self.objective.make_outputs(features)
+        with torch.autocast(features.device.type, enabled=False):
+            wide = type(outputs)(*(inputs.widened(part) for part in outputs))
+            return self.objective._sums(wide, batch), wide.z1.detach().argmax(-1)

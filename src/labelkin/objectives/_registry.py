@@ -1,0 +1,58 @@
+"""The objectives by name."""
+
+from labelkin.objectives._adaptive import AdaptiveLabels
+from labelkin.objectives._base import Objective
+from labelkin.objectives._batch import Batch, Loss
+from labelkin.objectives._conditional import ConditionalSoftmax, HierarchicalCrossEntropy
+from labelkin.objectives._context import Context
+from labelkin.objectives._flat import ConfidencePenalty, LabelSmoothing, OneHot
+from labelkin.objectives._hierarchical import ConvexHierarchical, Hierarchical
+from labelkin.objectives._label_embedding import CompressedLabelEmbedding, LabelEmbedding, TwoHeads
+from labelkin.objectives._mixed import MixedCrossEntropy
+from labelkin.objectives._pretrained_embedding import PretrainedLabelEmbedding
+from labelkin.objectives._retrospection import Retrospection
+from labelkin.objectives._semantic_smoothing import SemanticSmoothing
+from labelkin.objectives._static import StaticLabels
+
+# All objectives by the name that plans and the command line use.
+OBJECTIVES: dict[str, type[Objective]] = {
+    "one-hot": OneHot,
+    "label-smoothing": LabelSmoothing,
+    "confidence-penalty": ConfidencePenalty,
+    "semantic-smoothing": SemanticSmoothing,
+    "mixed-cross-entropy": MixedCrossEntropy,
+    "hierarchical": Hierarchical,
+    "convex-hierarchical": ConvexHierarchical,
+    "conditional-softmax": ConditionalSoftmax,
+    "hierarchical-cross-entropy": HierarchicalCrossEntropy,
+    "label-embedding": LabelEmbedding,
+    "compressed-label-embedding": CompressedLabelEmbedding,
+    "pretrained-label-embedding": PretrainedLabelEmbedding,
+    "adaptive-labels": AdaptiveLabels,
+    "retrospection": Retrospection,
+    "static-labels": StaticLabels,
+}
+
+__all__ = [
+    "OBJECTIVES",
+    "AdaptiveLabels",
+    "Batch",
+    "CompressedLabelEmbedding",
+    "ConditionalSoftmax",
+    "ConfidencePenalty",
+    "Context",
+    "ConvexHierarchical",
+    "Hierarchical",
+    "HierarchicalCrossEntropy",
+    "LabelEmbedding",
+    "LabelSmoothing",
+    "Loss",
+    "MixedCrossEntropy",
+    "Objective",
+    "OneHot",
+    "PretrainedLabelEmbedding",
+    "Retrospection",
+    "SemanticSmoothing",
+    "StaticLabels",
+    "TwoHeads",
+]

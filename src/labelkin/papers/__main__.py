@@ -1,0 +1,13 @@
+"""`python -m labelkin.papers._documents [RESULTS] [DOCS]`, from the root of the repository."""
+
+import sys
+
+from labelkin._checks import InputError
+from labelkin.papers._documents import write_documents
+
+folders = [*sys.argv[1:], *("results", "docs")[len(sys.argv) - 1 :]]
+try:
+    for path in write_documents(*folders[:2]):
+        print(f"wrote {path}")
+except InputError as error:
+    sys.exit(f"Error: {error}")

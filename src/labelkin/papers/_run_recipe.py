@@ -1,0 +1,262 @@
+"""Run a recipe and compare the results with the paper."""
+
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from time import monotonic
+from typing import Any, NamedTuple
+
+from labelkin._checks import InputError, check_choice, check_count, check_number, listed, near
+from labelkin.comparison import PROTOCOLS, Plan, chosen, execute
+from labelkin.papers._assess import NOT_ASKED, Conditions, Reproduction, assess
+from labelkin.papers._claim_checks import embedding_of
+from labelkin.papers._extra_metrics import extra_measures, time_hierarchical
+from labelkin.papers._measured import Run
+from labelkin.papers._published import Table
+from labelkin.papers._recipe import Part, Recipe, at_hand, merged, recipe
+from labelkin.runs import Record, read_record
+from labelkin.training import Progress, Silent
+
+
+class Wanted(NamedTuple):
+    """How a recipe is to be run."""
+
+    seeds: int | None = None  # how many; None: at most three of the recipe's
+    scale: float = 1.0
+    subset: float | None = None
+    protocol: str = "clean"
+    columns: Sequence[str] | None = None  # those whose names hold one of these
+    rows: Sequence[str] | None = None
+    precision: str = "32-true"
+    backbone: str | None = None  # in place of the paper's
+
+
+def plan_for(recipe: Recipe, part: Part, wanted: Wanted, *, backbone: str) -> Plan | None:
+    """None where none of the part's rows is wanted."""
+    added = recipe.as_published if wanted.protocol == "as-published" else {}
+    values = merged(part.plan, {"training": {**added.get("training", {}), "precision": wanted.precision}})
+    values["training"] = scaled(values["training"], wanted.scale)
+    known = values["objectives"]
+    rows = {label: given for label, given in known.items() if asked_for(label, wanted.rows, known)}
+    if not rows:
+        return None
+    values["objectives"] = {label: {**given, **added.get(given["objective"], {})} for label, given in rows.items()}
+    if values["reference"] not in rows:
+        del values["reference"]
+    if wanted.subset is not None:
+        values["data_options"] = {**values.get("data_options", {}), "subset": wanted.subset}
+    chosen = {"backbone": backbone, "seeds": list(seeds_of(recipe, wanted.seeds)), "protocol": wanted.protocol}
+    return Plan.from_dict({**values, **chosen})
+
+
+def asked_for(name: str, words: Sequence[str] | None, names: Collection[str]) -> bool:
+    """Whether a word is the name or, where it is none of the names, a part of it: "CIFAR-10" does not mean CIFAR-100."""
+    return words is None or any(word == name or (word in name and word not in names) for word in words)
+
+
+def seeds_of(recipe: Recipe, count: int | None) -> tuple[int, ...]:
+    """The first of the paper's seeds, and further ones from 0 on where more are asked for."""
+    if count is None:
+        return recipe.seeds[:3]
+    further = [seed for seed in range(count + len(recipe.seeds)) if seed not in recipe.seeds]
+    return (*recipe.seeds, *further)[:count]
+
+
+def scaled(training: Mapping[str, Any], scale: float) -> dict[str, Any]:
+    """Epochs and milestones times `scale`, at least one epoch; a milestone that falls on the end is dropped."""
+    if scale == 1.0:
+        return dict(training)
+    epochs = max(1, round(scale * training["epochs"]))
+    changed = {**training, "epochs": epochs}
+    if "milestones" in training:
+        places = {max(1, round(scale * epoch)) for epoch in training["milestones"]}
+        changed["milestones"] = sorted(place for place in places if place < epochs)
+    return changed
+
+
+def backbone_for(part: Part, wanted: Wanted) -> tuple[str | None, str | None]:
+    """The backbone to train and, where it is not the paper's, what was put in its place; no backbone, and why."""
+    name = str(part.plan["backbone"])
+    if wanted.backbone not in (None, name):
+        return wanted.backbone, f"{wanted.backbone} in place of {name}"
+    if not name.startswith("timm:") or find_spec("timm") is not None:
+        return name, part.unlike
+    if part.substitute is None:
+        return None, f"{name} needs timm, which is not installed"
+    return part.substitute, f"{part.substitute} from scratch in place of {name} with ImageNet weights"
+
+
+class Engine(NamedTuple):
+    """Where and for how long runs are trained."""
+
+    store: Path
+    jobs: int = 1
+    engine: str = "local"
+    address: str | None = None
+    budget: float | None = None  # seconds
+    progress: Callable[[str, int, int], Progress] = lambda title, epochs, steps: Silent()
+    say: Callable[[str], None] = lambda line: None
+
+
+def reproduce(
+    wanted: str,
+    *,
+    seeds: int | None = None,
+    scale: float = 1.0,
+    subset: float | None = None,
+    budget: float | None = None,
+    protocol: str = "clean",
+    columns: Sequence[str] | None = None,
+    rows: Sequence[str] | None = None,
+    precision: str = "32-true",
+    backbone: str | None = None,
+    jobs: int = 1,
+    engine: str = "local",
+    address: str | None = None,
+    store: str | os.PathLike[str] = "runs",
+    progress: Callable[[str, int, int], Progress] = lambda title, epochs, steps: Silent(),
+    say: Callable[[str], None] = lambda line: None,
+) -> Reproduction:
+    """Rerun a table or figure (`003-table2`) as far as its data are at hand, and judge it cell by cell.
+
+    `scale` multiplies epochs, `subset` takes that share of every class's training samples; with either, verdicts are about
+    directions alone. With a `budget` in seconds no run is begun that would not end in time. `columns` and `rows` keep those
+    whose names hold one of the words. `backbone` stands in for the paper's, which leaves directions alone as well. Runs are
+    kept in `store`; finished ones are not repeated.
+    """
+    found = recipe(wanted)
+    check_number("scale", scale, low=0, high=1, open_low=True)
+    check_choice("protocol", protocol, PROTOCOLS)
+    if seeds is not None:
+        check_count("seeds", seeds)
+    if subset is not None:
+        check_number("subset", subset, low=0, high=1, open_low=True)
+    if budget is not None:
+        check_number("budget", budget, low=0, open_low=True)
+    _check_words("columns", columns, [part.column for part in found.parts])
+    _check_words("rows", rows, [row for part in found.parts for row in part.plan.get("objectives", {})])
+    wish = Wanted(seeds, scale, subset, protocol, columns, rows, precision, backbone)
+    return _Work(found, wish, Engine(Path(store), jobs, engine, address, budget, progress, say)).result()
+
+
+def _check_words(argument: str, words: Sequence[str] | None, names: Sequence[str]) -> None:
+    known = list(dict.fromkeys(names))
+    for word in words or ():
+        if not any(word in name for name in known):
+            raise InputError(f"{argument}: none holds {word!r}; they are {listed(known, limit=20)}.{near(word, known)}")
+
+
+class _Work:
+    """The parts of a recipe, one after the other, within one budget."""
+
+    def __init__(self, found: Recipe, wanted: Wanted, engine: Engine) -> None:
+        self.recipe, self.wanted, self.engine = found, wanted, engine
+        self.begun = monotonic()
+        self.runs: dict[str, dict[str, list[Run]]] = {}
+        self.other: dict[str, str] = {}
+        self.not_run: dict[str, str] = {}
+
+    def result(self) -> Reproduction:
+        printed = self.recipe.printed
+        if self.recipe.timing is not None and isinstance(printed, Table):
+            self.runs = time_hierarchical(printed)
+        for part in self.recipe.parts:
+            self._do(part)
+        wanted = self.wanted
+        told = Conditions(wanted.protocol, wanted.scale, wanted.subset, self.other, self.not_run)
+        return assess(self.recipe, self.runs, told)
+
+    def _do(self, part: Part) -> None:
+        reason = self._reason_not_to(part)
+        if reason is not None:
+            self.not_run[part.column] = reason
+            return
+        if not part.plan:
+            return
+        backbone, other = backbone_for(part, self.wanted)
+        if backbone is None:
+            self.not_run[part.column] = str(other)
+            return
+        if other is not None:
+            self.other[part.column] = other
+        plan = plan_for(self.recipe, part, self.wanted, backbone=backbone)
+        labels = [] if plan is None else [arm.label for arm in plan.arms]
+        self.not_run |= {f"{part.column} / {row}": NOT_ASKED for row in part.plan["objectives"] if row not in labels}
+        if plan is None:
+            return
+        self.engine.say(f"{part.column}: {other or backbone}")
+        self._keep(part, plan)
+        reusing = self._reusing(part, backbone)
+        if reusing is not None:
+            self._keep(part, reusing)
+
+    def _reason_not_to(self, part: Part) -> str | None:
+        if part.not_run is not None:
+            return part.not_run
+        if not asked_for(part.column, self.wanted.columns, [other.column for other in self.recipe.parts]):
+            return NOT_ASKED
+        there = at_hand()
+        missing = [name for name in part.needs if name not in there]
+        return f"needs {', '.join(missing)}, which is not at hand" if missing else None
+
+    def _keep(self, part: Part, plan: Plan) -> None:
+        engine = self.engine
+        left = None if engine.budget is None else max(0.0, engine.budget - (monotonic() - self.begun))
+        if left != 0.0:
+            outcome = execute(
+                plan,
+                engine.store,
+                jobs=engine.jobs,
+                engine=engine.engine,
+                address=engine.address,
+                budget=left,
+                progress=engine.progress,
+                say=engine.say,
+            )
+            for run, why in outcome.failed:
+                self.not_run[f"{part.column} / {run.label}"] = f"failed: {why}"
+        if left is not None:
+            self.not_run.setdefault(part.column, "the budget was spent before it")
+        for record in self._records(plan):
+            self.runs.setdefault(part.column, {}).setdefault(record.label, []).append(self._run(record))
+
+    def _records(self, plan: Plan) -> Iterator[Record]:
+        """The finished runs of a plan, under the labels of its arms; of a grid, those of the chosen point."""
+        planned = plan.runs()
+        folders = {run.id: self.engine.store / run.name for run in planned}
+        found = {name: record for name, path in folders.items() if (record := _finished(path)) is not None}
+        arms = sorted((arm.label for arm in plan.arms), key=len, reverse=True)
+        for record in chosen(planned, found):
+            yield record._replace(label=next(label for label in arms if record.label.startswith(label)))
+
+    def _run(self, record: Record) -> Run:
+        history = record.history()
+        printed = self.recipe.printed
+        wanted = [*printed.measures] if isinstance(printed, Table) else []
+        wanted += [str(claim["measure"]) for claim in self.recipe.claims if "measure" in claim]
+        final = {**(record.final or {}), **extra_measures(record, wanted)}
+        return Run(
+            label=record.label,
+            seed=record.seed,
+            final=final,
+            curve=tuple(row["test_accuracy"] for row in history),
+            losses=tuple(row["loss"] for row in history),
+            seconds=record.seconds,
+            record=record,
+        )
+
+    def _reusing(self, part: Part, backbone: str) -> Plan | None:
+        """The plan of the row that is given the embedding which another row's first seed learned."""
+        reuse = self.recipe.reuse.get(part.column)
+        learned = self.runs.get(part.column, {}).get(reuse["learned_by"]) if reuse is not None else None
+        if reuse is None or not learned:
+            return None
+        row = {"objective": "pretrained-label-embedding", "embedding": embedding_of(learned[0])}
+        part = part._replace(plan={**part.plan, "objectives": {reuse["row"]: row}, "reference": reuse["row"]})
+        return plan_for(self.recipe, part, self.wanted, backbone=backbone)
+
+
+def _finished(path: Path) -> Record | None:
+    record = read_record(path) if path.is_dir() else None
+    return record if record is not None and record.final is not None else None

@@ -1,0 +1,185 @@
+"""The look shared by all figures: palette, fonts, escaped names and label placement."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from labelkin._extras import require
+
+LIMIT = 22  # characters of a name beside an axis
+ISOLATE, POP = "\u2068", "\u2069"
+
+
+def shown(text: str, limit: int = LIMIT) -> str:
+    """One line of at most `limit` characters, long text cut in the middle, as text and nothing else.
+
+    Text that is not plain ASCII stands between marks that keep its direction of writing to itself.
+    """
+    line = " ".join(text.split())
+    if len(line) > limit:
+        tail = (limit - 1) // 2
+        line = f"{line[: limit - 1 - tail]}…{line[-tail:]}"
+    escaped = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return escaped if text.isascii() else f"{ISOLATE}{escaped}{POP}"
+
+
+def shown_all(names: Sequence[str], limit: int = LIMIT) -> list[str]:
+    """The names, each its own: where cutting made two alike, they carry their place, counted from 1."""
+    cut = [shown(name, limit) for name in names]
+    return [f"{text} ({place})" if cut.count(text) > 1 else text for place, text in enumerate(cut, start=1)]
+
+
+# Of a small figure, as shares of the extent of its points: across, a third of the plot is left free for names.
+LETTER, LINE_HEIGHT = 0.032, 0.05
+DOT = (0.04, 0.025)  # half a point
+APART = (0.05, 0.03)  # from a point's middle to its name
+SIDES = ("top center", "bottom center", "middle right", "middle left")
+
+
+class _Box(NamedTuple):
+    left: float
+    right: float
+    low: float
+    high: float
+
+    def meets(self, other: "_Box") -> bool:
+        return self.left < other.right and other.left < self.right and self.low < other.high and other.low < self.high
+
+
+def name_positions(
+    points: Sequence[tuple[float, float]],
+    names: Sequence[str],
+    *,
+    others: Sequence[tuple[float, float]] = (),
+    extent: Sequence[tuple[float, float]] = (),
+    sides: Sequence[str] = SIDES,
+) -> list[str | None]:
+    """For each point the side on which its name meets no other name or point: a plotly `textposition`, or None.
+
+    Earlier points choose first among `sides`; `others` are points that have no name, `extent` where else the axes reach.
+    Larger y is further up.
+    """
+    known = len(points) + len(others)
+    everything = [*points, *others, *extent]
+    xs, ys = (_shares(list(along))[:known] for along in zip(*everything, strict=True)) if everything else ([], [])
+    taken = [_Box(x - DOT[0], x + DOT[0], y - DOT[1], y + DOT[1]) for x, y in zip(xs, ys, strict=True)]
+    found: list[str | None] = []
+    for place, (x, y, name) in enumerate(zip(xs, ys, names, strict=False)):
+        around = _candidates(x, y, LETTER * len(name))
+        for position in sides:
+            box = around[position]
+            rest = taken[:place] + taken[place + 1 :]
+            if box.left >= -0.3 and box.right <= 1.3 and not any(box.meets(other) for other in rest):
+                taken.append(box)
+                found.append(position)
+                break
+        else:
+            found.append(None)
+    return found
+
+
+def _candidates(x: float, y: float, width: float) -> dict[str, _Box]:
+    half = width / 2
+    return {
+        "top center": _Box(x - half, x + half, y + APART[1], y + APART[1] + LINE_HEIGHT),
+        "bottom center": _Box(x - half, x + half, y - APART[1] - LINE_HEIGHT, y - APART[1]),
+        "middle right": _Box(x + APART[0], x + APART[0] + width, y - LINE_HEIGHT / 2, y + LINE_HEIGHT / 2),
+        "middle left": _Box(x - APART[0] - width, x - APART[0], y - LINE_HEIGHT / 2, y + LINE_HEIGHT / 2),
+    }
+
+
+def _shares(values: Sequence[float]) -> list[float]:
+    """From 0 to 1."""
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    return [(value - low) / ((high - low) or 1.0) for value in values]
+
+
+go: Any = require("plotly.graph_objects", extra="report", use="figures")
+Figure = Any  # plotly.graph_objects.Figure, which comes without type stubs
+
+INK, MUTED, LINE, SURFACE = "#1b2430", "#566272", "#dde3ea", "#ffffff"
+ACCENT, WARM = "#1f5fa8", "#b04a00"
+SERIES = (ACCENT, "#c2571a", "#00806f", "#9c3f88", "#7d6600", "#3b8ec4", "#8a2f2f", "#5a6f3c")
+SCALE = ("#f3f6fa", "#c6daee", "#7caedb", "#2b6fb0", "#0d386b")  # little to much
+
+BRIGHT_SERIES = ("#79b2ff", "#ff9b5c", "#45cdb6", "#e693d3", "#d8c155", "#9fd0f5", "#ff938a", "#b3cc8c")
+BRIGHT_SCALE = ("#1b232d", "#1d3f63", "#2a6cab", "#74aee4", "#e2effb")
+
+# Each colour with the one that takes its place on a dark ground.
+DARK = {
+    INK: "#e8edf3",
+    MUTED: "#a5b1bf",
+    LINE: "#313c49",
+    SURFACE: "#161c24",
+    WARM: "#ffab6b",
+    **dict(zip(SERIES, BRIGHT_SERIES, strict=True)),
+    **dict(zip(SCALE, BRIGHT_SCALE, strict=True)),
+}
+DASHES = ("solid", "dash", "dot", "dashdot")
+
+
+def series_color(place: int) -> str:
+    return SERIES[place % len(SERIES)]
+
+
+def series_dash(place: int) -> str:
+    """Colours come again after eight; the dash then tells lines apart."""
+    return DASHES[place // len(SERIES) % len(DASHES)]
+
+
+def _axis() -> dict[str, Any]:
+    return {
+        "gridcolor": LINE,
+        "linecolor": LINE,
+        "zeroline": False,
+        "ticks": "",
+        "ticklabelstandoff": 5,
+        "automargin": True,
+        "title": {"standoff": 12},
+    }
+
+
+@cache
+def template() -> Any:
+    """A plotly template: `figure.update_layout(template=template())` gives any figure the same look."""
+    steps = [[i / (len(SCALE) - 1), color] for i, color in enumerate(SCALE)]
+    bar = {"thickness": 10, "outlinewidth": 0, "tickcolor": LINE}
+    return go.layout.Template(
+        layout={
+            "font": {"family": "system-ui, -apple-system, Segoe UI, Roboto, sans-serif", "size": 13, "color": INK},
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "colorway": list(SERIES),
+            "margin": {"l": 56, "r": 16, "t": 16, "b": 48},
+            "xaxis": _axis(),
+            "yaxis": _axis(),
+            "hoverlabel": {
+                "bgcolor": SURFACE,
+                "bordercolor": MUTED,
+                "font": {"color": INK, "size": 13},
+                "align": "left",
+            },
+            "legend": {"itemsizing": "constant"},
+        },
+        data={"heatmap": [{"colorscale": steps, "colorbar": bar}]},
+    )
+
+
+def new_figure(*traces: Any, **layout: Any) -> Figure:
+    return go.Figure(data=list(traces), layout={"template": template(), **layout})
+
+
+def dark(figure: Figure) -> Figure:
+    """The same figure for a dark ground."""
+    return go.Figure(recoloured(figure.to_plotly_json(), DARK))
+
+
+def recoloured(node: Any, colors: Mapping[str, str], *, is_color: bool = False) -> Any:
+    """Plain plotly JSON with colours exchanged, wherever the key says that a value is one; an alpha stays."""
+    if isinstance(node, Mapping):
+        return {key: recoloured(value, colors, is_color=is_color or "color" in key) for key, value in node.items()}
+    if isinstance(node, (list, tuple)):
+        return [recoloured(value, colors, is_color=is_color) for value in node]
+    if is_color and isinstance(node, str) and node[:7] in colors:
+        return colors[node[:7]] + node[7:]
+    return node

@@ -1,0 +1,111 @@
+"""Classification runs: a data set, a backbone and an objective."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from labelkin import models
+from labelkin.data import PARTS, Dataset, fingerprint, labels_beside, samples_of
+from labelkin.objectives import OBJECTIVES, Context
+from labelkin.runs._folder import RunFolder, locked
+from labelkin.runs._identity import data_id, run_id
+from labelkin.runs._setup import check_machine, environment, other_process, saved_context
+from labelkin.runs._spec import RunSpec
+from labelkin.runs._workspace import DataWorkspace
+from labelkin.training import Classify, Place, Progress, Trained, Trainer, build_model, check_accumulation, resolved
+
+__all__ = ["COMMAND", "KIND", "check", "data_files", "fingerprint", "train"]
+
+KIND = "classification"
+COMMAND = "evaluate"
+
+
+def check(spec: RunSpec, workspace: DataWorkspace) -> None:
+    """Refuse what the data, the objective or the machine do not allow, before any training."""
+    workspace.try_objective(spec)
+    if spec.backbone in models.BACKBONES or (spec.backbone is not None and ":" not in spec.backbone):
+        shape = workspace.dataset.shape  # read before, or the data would be on the meta device too
+        with torch.device("meta"):
+            models.build(spec.backbone, shape)
+    check_accumulation(OBJECTIVES[spec.objective], spec.settings)
+    Classify(workspace.dataset, workspace.context.tree()).batches(spec.settings, Place(torch.device("cpu")))
+    check_machine(spec.settings)
+
+
+def train(
+    spec: RunSpec,
+    path: str | os.PathLike[str] | None,
+    *,
+    resume: bool,
+    workspace: DataWorkspace,
+    progress: Callable[[int], Progress],
+    log: Callable[[Mapping[str, float]], None],
+) -> Trained:
+    """Train a classifier; see `labelkin.runs._train.train`."""
+    check(spec, workspace)
+    dataset = workspace.dataset
+    backbone = spec.backbone or models.default(dataset.shape)
+    options = resolved(spec.options, workspace.context.classes)
+    context = workspace.context.afresh()
+    model = build_model(spec.objective, options, backbone, dataset.shape, context, seed=spec.settings.seed)
+    task = Classify(dataset, context.tree())
+    folder = None if path is None else RunFolder(os.fspath(path))
+    trainer = Trainer(model, task, spec.settings, checkpoint=folder, progress=progress, log=log)
+    with nullcontext() if folder is None or other_process() else locked(folder.path):
+        if folder is not None:
+            _begin(folder, spec, backbone, dataset, context, options)
+        trained = trainer.fit(resume=resume)
+        if torch.distributed.is_initialized():
+            torch.distributed.barrier()  # the first process has written what the others may read
+    return trained
+
+
+def data_files(spec: RunSpec) -> Iterator[Path]:
+    """Yield the files that the run was trained on; in a folder, the tables named after their split."""
+    path = Path(spec.data).expanduser()
+    if path.is_dir():
+        yield from (file for file in path.iterdir() if file.name.partition(".")[0].lower() in (*PARTS, "dev"))
+    elif path.is_file():
+        yield from filter(None, (path, labels_beside(path)))
+
+
+def _begin(
+    folder: RunFolder,
+    spec: RunSpec,
+    backbone: str,
+    dataset: Dataset,
+    context: Context,
+    options: Mapping[str, Any],
+) -> None:
+    """Write the configuration of a new run. Only the first of several processes does it."""
+    if (folder.path / "config.json").exists() or other_process():
+        return
+    config = {
+        "id": run_id(spec),
+        "data_id": data_id(spec),
+        "kind": KIND,
+        **spec.as_dict(),
+        "resolved_backbone": backbone,
+        "revision": OBJECTIVES[spec.objective].revision,
+        "tree": _origin(spec, context),
+        "environment": environment(),
+    }
+    setup = {
+        "context": saved_context(context),
+        "options": dict(options),
+        "shape": list(dataset.shape),
+        "samples": samples_of(dataset, spec.data, **spec.data_options)._asdict(),
+        "mean": dataset.normalize.mean,
+        "std": dataset.normalize.std,
+    }
+    RunFolder.create(folder.path, config, setup)
+
+
+def _origin(spec: RunSpec, context: Context) -> str:
+    if spec.taxonomy is not None:
+        return "given"
+    return "built" if context.taxonomy is None else "own"

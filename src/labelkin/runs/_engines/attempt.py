@@ -1,0 +1,109 @@
+"""One attempt at a run, its outcome as an event, and runs one after another in this process."""
+
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from labelkin._checks import InputError
+from labelkin._extras import MissingExtra
+from labelkin._files import is_full, write_text
+from labelkin.runs._folder import RunInUse
+from labelkin.runs._spec import RunSpec
+from labelkin.runs._train import train_run as train
+from labelkin.runs._workspace import DataCache
+from labelkin.training import Diverged, Progress, Silent
+
+ERROR = "error.txt"  # the traceback of a run that failed, in its folder until it succeeds
+
+
+class Job(NamedTuple):
+    """A run to train, and its folder."""
+
+    title: str
+    spec: RunSpec
+    folder: Path
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"title": self.title, "spec": self.spec.as_dict(), "folder": str(self.folder)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Job":
+        return cls(values["title"], RunSpec.from_dict(values["spec"]), Path(values["folder"]))
+
+
+class Event(NamedTuple):
+    """The outcome of a job.
+
+    `kind` is "finished", "busy" (another process trains the run), "retried", "failed", "refused" (bad input), "stopped" (by the
+    user) or "full" (the disk).
+    """
+
+    job: Job
+    kind: str
+    message: str = ""
+
+
+def attempt(job: Job, data: DataCache, progress: Callable[[int], Progress] = lambda steps: Silent()) -> Event:
+    """Train the run, or resume it."""
+    try:
+        train(job.spec, job.folder, resume=True, workspace=data.workspace(job.spec), progress=progress)
+    except RunInUse as error:
+        return Event(job, "busy", str(error))
+    except Diverged as error:
+        return Event(job, "failed", str(error))
+    except (InputError, MissingExtra) as error:
+        return Event(job, "refused", str(error))
+    except KeyboardInterrupt:
+        return Event(job, "stopped")
+    except OSError as error:
+        return Event(job, "full" if is_full(error) else "failed", str(error))
+    except Exception as error:  # one failed run must not stop the others
+        return Event(job, "failed", _noted(job, error))
+    _remove_traceback(job.folder / ERROR)
+    return Event(job, "finished")
+
+
+def _remove_traceback(path: Path) -> None:
+    """Delete the traceback of an earlier attempt; a file of that name with other content is kept."""
+    try:
+        ours = path.read_bytes().startswith(b"Traceback")
+    except FileNotFoundError:
+        return
+    if ours:
+        path.unlink(missing_ok=True)
+
+
+def _noted(job: Job, error: Exception) -> str:
+    """Write the traceback to the run's folder and return a message that names the file."""
+    said = (str(error).strip() or type(error).__name__).partition("\n")[0]
+    try:
+        write_text(job.folder / ERROR, "".join(traceback.format_exception(error)))
+    except OSError:
+        return said
+    return f"{said} (see the traceback in {job.folder / ERROR})"
+
+
+MOST = 3
+
+
+class Retries:
+    """Counts the processes that each run lost."""
+
+    def __init__(self) -> None:
+        self.count: Counter[str] = Counter()
+
+    def after_death(self, job: Job, how: str) -> Event:
+        """Return a "retried" event, or "failed" if the run lost its process too often: then the run is the likely cause."""
+        self.count[str(job.folder)] += 1
+        if self.count[str(job.folder)] <= MOST:
+            return Event(job, "retried", how)
+        return Event(job, "failed", f"{how}, {MOST + 1} times; is memory short?")
+
+
+def run_here(jobs: Iterator[Job], *, data: DataCache, progress: Callable[[str, int, int], Progress]) -> Iterator[Event]:
+    """Train each job and yield its event. `data` holds the data sets that were read before."""
+    for job in jobs:
+        yield attempt(job, data, partial(progress, job.title, job.spec.settings.epochs))

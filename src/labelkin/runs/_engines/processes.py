@@ -1,0 +1,102 @@
+"""Train several runs at once in processes that share the cores or one GPU. A process that dies is replaced; its run resumes."""
+
+import json
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+
+from labelkin.runs._engines.attempt import Event, Job, Retries
+from labelkin.training import Interrupted, StopAfterStep
+
+
+class Worker:
+    """A process that trains one job at a time. Its output lines go to `inbox`, then None when it exits."""
+
+    def __init__(self, inbox: "queue.SimpleQueue[tuple[Worker, str | None]]") -> None:
+        command = [sys.executable, "-m", "labelkin.runs._engines.worker"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.job: Job | None = None
+        self.inbox = inbox
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def give(self, job: Job) -> None:
+        assert self.process.stdin is not None
+        self.job = job
+        with suppress(BrokenPipeError):  # the process died; the end of its output reports that
+            self.process.stdin.write(json.dumps(job.as_dict()) + "\n")
+            self.process.stdin.flush()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout as said:
+            for line in said:
+                self.inbox.put((self, line))
+        self.inbox.put((self, None))
+
+    def end(self) -> None:
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):  # the process died before it read the job
+            self.process.stdin.close()
+        self.process.wait()
+
+
+def run_in_processes(jobs: Iterator[Job], *, count: int) -> Iterator[Event]:
+    """Train `count` runs at once. After Ctrl-C, current runs are saved and no others begin."""
+    inbox: queue.SimpleQueue[tuple[Worker, str | None]] = queue.SimpleQueue()
+    workers: list[Worker] = []
+    retries, stopping = Retries(), False
+
+    def begin(job: Job | None) -> None:
+        if job is not None:
+            workers.append(Worker(inbox))
+            workers[-1].give(job)
+
+    try:
+        with StopAfterStep() as stop:
+            for job in _first(jobs, count):
+                begin(job)
+            while any(worker.job for worker in workers):
+                worker, line = _next(inbox)
+                event = _heard(worker, line, retries)
+                stopping = stopping or stop.asked or event.kind == "stopped"
+                if line is None:
+                    workers.remove(worker)
+                    worker.end()
+                if stopping:  # current runs are saved first
+                    if event.kind == "finished":
+                        yield event
+                    continue
+                yield event
+                if line is None:
+                    begin(event.job if event.kind == "retried" else next(jobs, None))
+                elif (following := next(jobs, None)) is not None:
+                    worker.give(following)
+            if stopping:
+                raise Interrupted
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+def _heard(worker: Worker, line: str | None, retries: Retries) -> Event:
+    """Return the event for a worker's current job; `line` is None if the worker exited."""
+    job, worker.job = worker.job, None
+    assert job is not None, "a worker answers once per job"
+    if line is None:
+        return retries.after_death(job, f"its process ended with {worker.process.wait()}")
+    return Event(job, **json.loads(line))
+
+
+def _first(jobs: Iterator[Job], count: int) -> list[Job]:
+    return [job for _, job in zip(range(count), jobs, strict=False)]
+
+
+def _next(inbox: "queue.SimpleQueue[tuple[Worker, str | None]]") -> tuple[Worker, str | None]:
+    while True:
+        try:
+            return inbox.get(timeout=1.0)  # wake up regularly so that Ctrl-C is noticed
+        except queue.Empty:
+            continue

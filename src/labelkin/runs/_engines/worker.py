@@ -1,0 +1,42 @@
+"""A process that trains runs. It reads one job per line from stdin and writes one event per line to stdout.
+
+    python -m labelkin.runs._engines.worker
+
+It exits when the process that started it ends, even if that one was killed.
+"""
+
+import json
+import os
+import queue
+import sys
+import threading
+from typing import TextIO
+
+from labelkin.runs._engines.attempt import Job, attempt
+from labelkin.runs._workspace import DataCache
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # keep what libraries print apart from the events
+    jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(sys.stdin, jobs), daemon=True).start()
+    data = DataCache(limit=1)
+    try:
+        while True:
+            job = jobs.get()
+            event = attempt(job, data)
+            print(json.dumps({"kind": event.kind, "message": event.message}), file=answers, flush=True)
+    except KeyboardInterrupt:
+        os._exit(130)  # nothing needs saving between runs
+
+
+def _listen(stdin: TextIO, jobs: "queue.SimpleQueue[Job]") -> None:
+    """Queue jobs until stdin closes, then exit. Files are written atomically, so a run may be stopped at any moment."""
+    for line in stdin:
+        jobs.put(Job.from_dict(json.loads(line)))
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

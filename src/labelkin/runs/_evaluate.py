@@ -1,0 +1,103 @@
+"""Evaluate a finished run on its own test set or on other data with the same classes."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from labelkin._checks import InputError, listed, near
+from labelkin.data import ArraySplit, Batches, Split, read_held_out
+from labelkin.runs._folder import RunFolder
+from labelkin.runs._identity import check_unchanged, data_changed
+from labelkin.runs._predictor import Predictor, load_run, run_at
+from labelkin.runs._setup import fastest_device
+from labelkin.runs._workspace import DataWorkspace
+from labelkin.training import final_metrics
+
+BATCH = 1024
+
+
+class Evaluated(NamedTuple):
+    """The metrics of a run on some data."""
+
+    data: str
+    samples: int
+    metrics: dict[str, float]  # NaN where a metric is undefined
+
+
+def evaluate(
+    run: str | os.PathLike[str],
+    data: str | os.PathLike[str] | None = None,
+    *,
+    data_options: Mapping[str, Any] | None = None,
+) -> Evaluated:
+    """Evaluate a finished classification run.
+
+    Args:
+        run: The folder of the run, or what `labelkin.train` returned.
+        data: Other data with the same class names, in any order. Its test split is used, or all of it if it has none. Images
+            are resized to the run's shape. None uses the run's own test set, which is refused if the data changed since.
+        data_options: Keyword arguments of `labelkin.data.load`. The columns of a table default to those of the run.
+
+    Returns:
+        The name of the data, the number of samples and the metrics.
+
+    Example:
+        >>> import labelkin, tempfile
+        >>> run = labelkin.train("digits", out=tempfile.mkdtemp() + "/run", epochs=1)
+        >>> labelkin.evaluate(run).samples
+        359
+    """
+    config, options = RunFolder(run_at(run)).config, dict(data_options or {})
+    if data is None:
+        check_unchanged(
+            config, otherwise=", or give them as DATA (`labelkin evaluate RUN DATA`) to evaluate on all of them"
+        )
+    predictor = load_run(run).to(fastest_device())
+    spec, name = predictor.spec, os.fspath(predictor.spec.data if data is None else data)
+    own = _same(name, spec.data)
+    if own and not data_changed(config):
+        split = DataWorkspace(replace(spec, data_options={**spec.data_options, **options})).dataset.test
+    else:
+        held = ("label", "labels") if own else ("label",)  # a file of labels belongs to the run's own inputs only
+        trained = {key: spec.data_options[key] for key in held if key in spec.data_options}
+        found = read_held_out(name, shape=predictor.shape, samples=predictor.samples, trained=trained, **options)
+        split = _in_order(found.split, found.classes, predictor.classes, name)
+    if isinstance(split, ArraySplit):
+        predictor.check(split.inputs)
+    scores, target = _scored(predictor, split)
+    return Evaluated(name, len(target), final_metrics(predictor.model.objective, scores, target, predictor.taxonomy))
+
+
+def _same(data: str | os.PathLike[str], other: str) -> bool:
+    return os.fspath(data) == other or (Path(data).exists() and Path(other).exists() and os.path.samefile(data, other))
+
+
+def _in_order(split: Split, classes: Sequence[str], wanted: Sequence[str], name: str) -> Split:
+    """Return the split with its targets in the run's class order."""
+    unknown = [own for own in classes if own not in wanted]
+    if unknown:
+        hint = near(unknown[0], wanted)
+        raise InputError(f"{name}: has the class {listed(unknown)}, which the run was not trained on.{hint}")
+    missing = [known for known in wanted if known not in classes]
+    if missing:
+        raise InputError(
+            f"{name}: lacks the class {listed(missing)} of the run; expected the same {len(wanted)} classes."
+        )
+    place = torch.tensor([list(wanted).index(own) for own in classes])
+    return split.with_targets(place[split.targets])
+
+
+@torch.no_grad()
+def _scored(predictor: Predictor, split: Split) -> tuple[Tensor, Tensor]:
+    """Return the scores and targets of the samples that could be read."""
+    found: list[tuple[Tensor, Tensor]] = []
+    for batch in Batches(split, batch_size=min(BATCH, len(split)), device=predictor.mean.device).epoch(0):
+        read = batch.weight > 0
+        found.append((predictor(batch.inputs[read]).float().cpu(), batch.targets[read].cpu()))
+    scores, target = (torch.cat(part) for part in zip(*found, strict=True))
+    return scores, target

@@ -1,0 +1,109 @@
+"""The id of a run: a hash of everything that its result depends on. Runs with equal ids are trained once."""
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from labelkin._checks import InputError
+from labelkin.data import digest, labels_beside, scanned
+from labelkin.objectives import OBJECTIVES
+from labelkin.runs._compatibility import original_options, settings_that_count
+from labelkin.runs._kinds import kind_of
+from labelkin.runs._spec import RunSpec
+
+# Options that say where data are or how they are read. They do not change results.
+PLACES = {"data_options": ("data_dir",), "settings": ("workers",)}
+
+
+def run_id(spec: RunSpec) -> str:
+    """Return the id of a run: twelve hexadecimal digits.
+
+    The hash covers the configuration, the revision of the objective, and the content of the data and of the files that the
+    configuration names. `labelkin.runs._compatibility` keeps ids unchanged across versions.
+    """
+    return _id(spec.as_dict(), OBJECTIVES[spec.objective].revision)
+
+
+def data_id(spec: RunSpec) -> str:
+    """Return the same hash for the data and their options alone."""
+    return _hash(_data(spec.as_dict()))
+
+
+def check_unchanged(config: Mapping[str, Any], *, otherwise: str = "") -> None:
+    """Refuse data that changed since the run with this config.json was trained: its test set cannot be rebuilt."""
+    if data_changed(config):
+        raise InputError(
+            f"{config['data']}: the data changed since this run was trained; restore the original data{otherwise}."
+        )
+
+
+def data_changed(config: Mapping[str, Any]) -> bool:
+    """Whether the data are available and differ from those that the run was trained on.
+
+    A run without `data_id` is judged by its id, so a changed taxonomy or file of vectors counts as well.
+    """
+    spec = RunSpec.from_dict(config)
+    if kind_of(spec.data).fingerprint(spec.data) == spec.data:
+        return False  # a published set, or files that are gone; reading them reports that
+    if "data_id" in config:
+        return bool(config["data_id"] != data_id(spec))
+    recorded = {name: config[name] for name in spec.as_dict()}
+    return bool(config["id"] != _id(recorded, config["revision"]))
+
+
+def run_name(spec: RunSpec) -> str:
+    """Return the name of a run's folder in a store."""
+    return folder_name(spec, run_id(spec))
+
+
+def folder_name(spec: RunSpec, known_id: str) -> str:
+    """Return the name of a run's folder in a store, given its id."""
+    return f"{spec.objective}-seed{spec.settings.seed}-{known_id}"
+
+
+def content_of(value: Any) -> Any:
+    """Return the hash of a file's content if the value names a file, also after `embedding:`; else the value itself."""
+    if not isinstance(value, str):
+        return value
+    kind, colon, rest = value.partition(":")
+    if kind == "embedding" and colon:
+        return f"{kind}:{content_of(rest)}"
+    path = Path(value).expanduser()
+    return digest(path) if path.is_file() else value
+
+
+def _id(values: Mapping[str, Any], revision: int) -> str:
+    told = {**values, **_data(values), "revision": revision}
+    told["settings"] = settings_that_count(_without_places("settings", told["settings"]))
+    options = original_options(told["objective"], told["options"])
+    told["options"] = {name: content_of(value) for name, value in options.items()}
+    for name in ("taxonomy", "backbone"):
+        told[name] = content_of(told[name])
+    return _hash(told)
+
+
+def _data(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The data and their options. Columns and classes count as names, even if a file has the same name."""
+    options = _without_places("data_options", values["data_options"])
+    if beside := labels_beside(Path(values["data"]).expanduser()):
+        options = {"labels": str(beside), **options}
+    for name, known in (("labels", content_of), ("encoder", _model)):
+        if name in options:
+            options[name] = known(options[name])
+    return {"data": kind_of(values["data"]).fingerprint(values["data"]), "data_options": options}
+
+
+def _without_places(group: str, values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in PLACES[group]}
+
+
+def _model(name: str) -> str:
+    """Identify a model's folder by its content."""
+    folder = Path(name).expanduser()
+    return f"folder:{scanned(folder.resolve(), every=True)}" if name != "minilm" and folder.is_dir() else name
+
+
+def _hash(told: dict[str, Any]) -> str:
+    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]

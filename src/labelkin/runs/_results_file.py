@@ -1,0 +1,148 @@
+"""Results files: recorded runs as one JSON or CSV file, written and read."""
+
+import json
+import os
+from collections.abc import Sequence
+from datetime import date
+from math import isnan, nan
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from labelkin._checks import InputError, near
+from labelkin._files import csv_text, write_text
+from labelkin.runs._store import Record, Store
+
+SUFFIXES = (".json", ".csv")
+
+
+def export_runs(
+    store: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    recipe: str | None = None,
+    missing: Sequence[str] = (),
+    command: str | None = None,
+    machine: str | None = None,
+) -> int:
+    """Write the finished runs of a store to `.json` (with the accuracy by epoch) or `.csv`. Returns their number."""
+    target = Path(output)
+    if target.suffix not in SUFFIXES:
+        raise InputError(f"{target}: expected a name that ends in .json or .csv.{near(target.suffix, SUFFIXES)}")
+    runs = [_plain(record) for record in Store(store).records() if record.finished]
+    if not runs:
+        raise InputError(f"{store}: has no finished runs to export.")
+    if target.suffix == ".csv":
+        write_text(target, _as_csv(runs))
+        return len(runs)
+    told = {
+        "name": target.stem,
+        "recipe": recipe,
+        "command": command,
+        "machine": machine or ", ".join(sorted({run["environment"]["device"] for run in runs})),
+        "date": date.today().isoformat(),
+        "missing": list(missing),
+        "runs": runs,
+    }
+    write_text(target, json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+    return len(runs)
+
+
+def _plain(record: Record) -> dict[str, Any]:
+    measured = {**(record.final or {}), **_measures(record.path)}
+    final = {name: None if isnan(value) else value for name, value in measured.items()}
+    return {
+        "id": record.id,
+        "label": record.label,
+        "objective": record.objective,
+        "data": record.data,
+        "data_options": {n: v for n, v in record.config["data_options"].items() if n != "data_dir"},
+        "backbone": record.backbone,
+        "taxonomy": record.config["taxonomy"],
+        "tree": record.config["tree"],
+        "seed": record.seed,
+        "options": record.options,
+        "settings": record.settings,
+        "environment": record.config["environment"],
+        "final": final,
+        "seconds": record.seconds,
+        "curve": [round(row["test_accuracy"], 6) for row in record.history() if "test_accuracy" in row],
+    }
+
+
+def _measures(path: Path) -> dict[str, float]:
+    """Read the extra measures of `labelkin reproduce`."""
+    file = path / "measures.json"
+    found: dict[str, float] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return found
+
+
+def _as_csv(runs: Sequence[dict[str, Any]]) -> str:
+    """Return one row per run; nested values get names with dots."""
+    return csv_text([_flat(run) for run in runs])
+
+
+def _flat(values: dict[str, Any], before: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            found |= _flat(value, f"{before}{name}.")
+        elif name != "curve":
+            found[before + name] = value
+    return found
+
+
+class Exported(Record):
+    """A run of a file of results; its curve came with it."""
+
+    def history(self) -> list[dict[str, float]]:
+        return [{"epoch": epoch, "test_accuracy": value} for epoch, value in enumerate(self.config["curve"], 1)]
+
+
+class Results(NamedTuple):
+    name: str
+    recipes: tuple[str, ...]  # that the runs belong to
+    command: str | None
+    machine: str
+    date: str
+    missing: tuple[str, ...]
+    runs: list[Record]
+
+
+def read_results(folder: str | os.PathLike[str]) -> list[Results]:
+    """Every `.json` of the folder, by name; none where there is no folder."""
+    return [_read(path) for path in sorted(Path(folder).glob("*.json"))]
+
+
+def _read(path: Path) -> Results:
+    try:
+        told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        runs = [_record(run, path) for run in told["runs"]]
+        return Results(
+            name=path.stem,
+            recipes=tuple(name.strip() for name in (told.get("recipe") or "").split(",") if name.strip()),
+            command=told.get("command"),
+            machine=told["machine"],
+            date=told["date"],
+            missing=tuple(told.get("missing", ())),
+            runs=runs,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{path}: not a file of `labelkin runs export` ({type(error).__name__}: {error}); write it again."
+        ) from error
+
+
+def _record(run: dict[str, Any], path: Path) -> Record:
+    config = {
+        "objective": run["objective"],
+        "options": run["options"],
+        "data": run["data"],
+        "data_options": run.get("data_options", {}),
+        "resolved_backbone": run["backbone"],
+        "taxonomy": run.get("taxonomy"),
+        "tree": run.get("tree", "built"),
+        "settings": run["settings"],
+        "curve": run["curve"],
+    }
+    final = {name: nan if value is None else value for name, value in run["final"].items()}
+    return Exported(run.get("id", ""), path, run["label"], config, final, run["seconds"])

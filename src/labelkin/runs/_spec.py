@@ -1,0 +1,175 @@
+"""Run specifications as plain values: what a run folder stores and what a run is rebuilt from."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from inspect import Parameter, cleandoc, signature
+from json import dumps
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from labelkin._checks import InputError, listed, near, plain
+from labelkin.objectives import OBJECTIVES, RELATIONS
+from labelkin.runs._compatibility import current_options, original_options
+from labelkin.training import Settings
+
+LARGEST_SEED = 2**63 - 1
+# Options whose values are arrays, and the names and files that can be given instead.
+WORDS = {
+    "relation": f"{', '.join(RELATIONS)}, embedding:ENCODER, or a .npy or .csv file of K x K numbers",
+    "vectors": "an encoder (minilm, hf:NAME, st:NAME, a model's folder), or a .npy, .csv, .jsonl or .parquet file",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec:
+    """Data, backbone, objective and training settings of one run.
+
+    Args:
+        data: A name or path for `labelkin.data.load`, or a parallel corpus.
+        objective: A name in `labelkin.OBJECTIVES`.
+        backbone: A name for `labelkin.models.build`. None chooses one by the shape of the data.
+        taxonomy: The name of a shipped tree, a file, or "wordnet". None uses the tree that the data come with; if they have
+            none, a tree is built from the training data.
+        settings: Training settings.
+        data_options: Keyword arguments of `labelkin.data.load`.
+        options: Keyword arguments of the objective.
+
+    Example:
+        >>> from labelkin.runs import RunSpec
+        >>> RunSpec(data="digits", objective="label-smoothing", options={"smoothing": 0.2}).objective
+        'label-smoothing'
+    """
+
+    data: str = "digits"
+    objective: str = "one-hot"
+    backbone: str | None = None
+    taxonomy: str | None = None
+    settings: Settings = field(default_factory=Settings)
+    data_options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("data", "taxonomy", "data_options", "options"):
+            object.__setattr__(self, name, _as_text(getattr(self, name)))
+        object.__setattr__(self, "options", current_options(self.objective, self.options))
+        _check_plain("taxonomy", self.taxonomy)
+        if self.settings.seed > LARGEST_SEED:
+            raise InputError(f"seed: expected a whole number from 0 to {LARGEST_SEED}, got {self.settings.seed}.")
+        for group in (self.data_options, self.options):
+            for name, value in group.items():
+                _check_plain(name, value)
+        if self.objective not in OBJECTIVES:
+            known = ", ".join(OBJECTIVES)
+            raise InputError(
+                f"there is no objective {self.objective!r}.{near(self.objective, OBJECTIVES)} Known: {known}."
+            )
+        known_options = option_names(self.objective)
+        object.__setattr__(self, "options", known_spelling(self.objective, self.options))
+        for name in self.options:
+            if name not in known_options:
+                takes = f"it takes {listed(known_options, limit=99)}" if known_options else "it takes none"
+                hint = near(name, known_options)
+                raise InputError(f"the objective {self.objective!r} has no option {name!r}; {takes}.{hint}")
+
+    def differs_in(self, other: Self) -> list[str]:
+        """List what differs in another spec, in words: `"epochs 20, not 10"`."""
+        ours, theirs = _flat(self.as_dict()), _flat(other.as_dict())
+        names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
+        return [f"{name} {theirs.get(name)!r}, not {ours.get(name)!r}" for name in names]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values, as config.json stores them."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Build a spec from the values of a config.json, also of an earlier version."""
+        known = {name: values[name] for name in cls.__dataclass_fields__ if name in values}
+        return cls(**{**known, "settings": Settings.of(**values["settings"])})
+
+
+def option_names(objective: str) -> list[str]:
+    """List the options of an objective that a run may set."""
+    return OBJECTIVES[objective].free_options()
+
+
+def known_spelling(objective: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options under the names that the objective takes, where they are given under an earlier or a later name."""
+    known = option_names(objective)
+    found: dict[str, Any] = {}
+    for name, value in options.items():
+        spellings = (name, *current_options(objective, {name: value}), *original_options(objective, {name: value}))
+        found[next((spelling for spelling in spellings if spelling in known), name)] = value
+    return found
+
+
+def check_words(options: Mapping[str, Any]) -> None:
+    """Refuse an unknown name of a relation. This needs no data."""
+    relation = options.get("relation")
+    if not isinstance(relation, str) or relation in RELATIONS or Path(relation).is_file():
+        return
+    if not (relation.startswith("embedding:") and relation != "embedding:"):
+        raise InputError(f"relation: expected {WORDS['relation']}, got {relation!r}.{near(relation, RELATIONS)}")
+
+
+def check_chosen(options: Mapping[str, Mapping[str, Any]], objectives: Sequence[str]) -> None:
+    """Refuse options for an objective that is not trained."""
+    for name in options:
+        if name not in objectives:
+            raise InputError(
+                f"options are given for {name!r}, which is not among the objectives trained: "
+                f"{listed(objectives, limit=99)}.{near(name, objectives)}"
+            )
+
+
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Lift settings and options to the top level."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat.update(value if isinstance(value, Mapping) else {name: value})
+    return flat
+
+
+def _as_text(value: Any) -> Any:
+    """Convert paths and numpy numbers to values that JSON can store."""
+    if isinstance(value, Mapping):
+        return {name: _as_text(own) for name, own in value.items()}
+    return os.fspath(value) if isinstance(value, os.PathLike) else plain(value)
+
+
+def _check_plain(name: str, value: Any) -> None:
+    """Refuse a value that JSON cannot store."""
+    try:
+        dumps(value)
+    except TypeError:
+        raise InputError(
+            f"{name}: a recorded run takes numbers, strings and lists of them, got {type(value).__name__}; give the name of a "
+            "file that holds it, or build the objective and train it with labelkin.training.Trainer."
+        ) from None
+
+
+# Arguments that `build` derives from data and taxonomy if they are not given.
+GIVEN_BY_CONTEXT = ("taxonomy", "relation", "vectors", "embedding", "samples")
+
+
+class ObjectiveSummary(NamedTuple):
+    """What `labelkin objectives` prints about an objective."""
+
+    name: str
+    summary: str
+    needs: list[str]  # derived from data and taxonomy if not given
+    options: dict[str, Any]  # with their defaults
+
+
+def describe_objectives() -> list[ObjectiveSummary]:
+    """Describe all objectives."""
+    return [_described(name) for name in OBJECTIVES]
+
+
+def _described(name: str) -> ObjectiveSummary:
+    known = signature(OBJECTIVES[name]).parameters
+    options = [option for option in option_names(name) if option not in GIVEN_BY_CONTEXT]
+    defaults = {o: None if known[o].default is Parameter.empty else known[o].default for o in options}
+    needs = [need for need in GIVEN_BY_CONTEXT if need in known]
+    return ObjectiveSummary(name, cleandoc(OBJECTIVES[name].__doc__ or "").partition("\n")[0], needs, defaults)

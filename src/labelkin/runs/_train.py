@@ -1,0 +1,86 @@
+"""Train one run from its spec and keep it in its folder. The kind of the run does the work (see `kinds`)."""
+
+import os
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from labelkin._checks import InputError
+from labelkin.objectives import OBJECTIVES
+from labelkin.runs._folder import RunFolder
+from labelkin.runs._identity import run_id
+from labelkin.runs._kinds import kind_of
+from labelkin.runs._setup import other_process
+from labelkin.runs._spec import RunSpec
+from labelkin.runs._workspace import DataWorkspace
+from labelkin.training import Progress, Silent, Trained
+
+
+def train_run(
+    spec: RunSpec,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    resume: bool = False,
+    workspace: DataWorkspace | None = None,
+    progress: Callable[[int], Progress] = lambda steps: Silent(),
+    log: Callable[[Mapping[str, float]], None] = lambda row: None,
+) -> Trained:
+    """Train the run that a spec describes.
+
+    Args:
+        spec: The run.
+        path: The folder to keep the run in. None keeps nothing.
+        resume: Continue from the last saved state if the folder holds this run.
+        workspace: Data that were read before. They are read again if they do not match the spec.
+        progress: Called with the number of steps per epoch; returns the object that shows them.
+        log: Called with the metrics of each epoch.
+
+    Returns:
+        The trained model with its history and metrics.
+    """
+    if path is not None and (Path(path) / "config.json").exists():
+        if not resume and not other_process():  # other processes find what the first one wrote
+            raise InputError(
+                f"{path}: already holds a run; resume it with `labelkin train --resume {shlex.quote(str(path))}`, or choose "
+                "another folder."
+            )
+        check_same(path, spec)
+    elif path is not None and not other_process():
+        RunFolder(os.fspath(path)).check_free()
+    own = workspace if workspace is not None and workspace.serves(spec) else DataWorkspace(spec)
+    return kind_of(spec.data).train(spec, path, resume=resume, workspace=own, progress=progress, log=log)
+
+
+def check(spec: RunSpec, workspace: DataWorkspace) -> None:
+    """Refuse what the data, the objective or the machine do not allow, before any folder is made."""
+    kind_of(spec.data).check(spec, workspace)
+
+
+def is_begun(spec: RunSpec, path: str | os.PathLike[str]) -> bool:
+    """Whether the folder holds this run and it has not finished. A finished or a different run is refused."""
+    folder = RunFolder(os.fspath(path))
+    if other_process():  # the first process checked the folder, and may have begun the run since
+        return (folder.path / "state.json").exists()
+    if not (folder.path / "config.json").exists():
+        folder.check_free()
+        return False
+    check_same(path, spec)
+    if folder.final is not None:
+        use = f"labelkin {kind_of(spec.data).COMMAND} {shlex.quote(str(path))}"
+        raise InputError(f"{path}: this run is finished; use it with `{use}`, or train it again with another --out.")
+    return True
+
+
+def check_same(path: str | os.PathLike[str], spec: RunSpec) -> None:
+    """Refuse a folder with a run of another configuration, or of an earlier revision of the objective."""
+    config = RunFolder(os.fspath(path)).config
+    if config["id"] == run_id(spec):
+        return
+    revision = OBJECTIVES[spec.objective].revision
+    if config["objective"] == spec.objective and config["revision"] != revision:
+        raise InputError(
+            f"{path}: trained with revision {config['revision']} of {spec.objective!r}; this labelkin has revision {revision}, "
+            "which gives different results; choose another folder, or remove this one."
+        )
+    apart = spec.differs_in(RunSpec.from_dict(config))[:3] or ["files of other content"]
+    raise InputError(f"{path}: holds a run with {'; '.join(apart)}; choose another folder, or remove this one.")

@@ -1,0 +1,216 @@
+"""Read and write taxonomies as JSON, YAML, CSV and Newick; the suffix selects the format.
+
+- `.json`, `.yaml`, `.yml`: written as `names`, `parents` and `leaves`, which keeps everything. A file of nested groups,
+  as `Taxonomy.from_nested` takes them, is read too.
+- `.csv`: a line for each edge under the header `parent,child`. Read with or without that header. Classes come in the
+  order in which they appear as a child; where that is not theirs, a third column `class` numbers them.
+- `.nwk`, `.newick`: see `labelkin.structure._newick`.
+
+CSV and Newick keep names, edges and the order of siblings and of classes; nodes come back numbered breadth first.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from labelkin._checks import InputError, near
+from labelkin._extras import require
+from labelkin._files import write_text
+from labelkin.structure._build import Parts, depth_first, from_nested
+from labelkin.structure._graph import from_edges
+from labelkin.structure._newick import from_newick, to_newick
+
+if TYPE_CHECKING:
+    from labelkin.structure._taxonomy import Taxonomy
+
+
+def read_csv(text: str) -> Parts:
+    """With the header `parent,child` the columns go by their names; without it they are parent and child."""
+    edges: list[tuple[str, str]] = []
+    classes: dict[str, str] = {}
+    header = ["parent", "child"]
+    for place, (line, row) in enumerate(_rows(text)):
+        if not place and {"parent", "child"} <= {cell.strip().lower() for cell in row}:
+            header = [cell.strip().lower() for cell in row]
+            continue
+        if len(row) != len(header):
+            raise InputError(f"line {line}: expected {len(header)} columns ({', '.join(header)}), got {len(row)}.")
+        cells = dict(zip(header, (cell.strip() for cell in row), strict=True))
+        if not cells["parent"] or not cells["child"]:
+            raise InputError(f"line {line}: a name is missing; expected a parent and a child, got {row!r}.")
+        edges.append((cells["parent"], cells["child"]))
+        if number := cells.get("class"):
+            classes[cells["child"]] = number
+    parts = from_edges(edges, rule=None).parts
+    return parts._replace(leaves=_class_order(parts, classes)) if classes else parts
+
+
+def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
+    try:
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                yield reader.line_num, row
+    except csv.Error as error:
+        raise InputError(f"line {reader.line_num} is not CSV ({error}).") from error
+
+
+def _class_order(parts: Parts, classes: dict[str, str]) -> list[int]:
+    nodes = {name: node for node, name in enumerate(parts.names)}
+    leaves = {parts.names[node] for node in parts.leaves or ()}
+    numbers = {int(number): nodes[name] for name, number in classes.items() if number.isdecimal() and name in leaves}
+    if sorted(numbers) != list(range(len(leaves))) or len(classes) != len(leaves):
+        raise InputError(f"class: expected the numbers 0 to {len(leaves) - 1}, one for each class and none elsewhere.")
+    return [numbers[place] for place in range(len(leaves))]
+
+
+def write_csv(tree: Taxonomy) -> str:
+    for name in tree.names:
+        if name != name.strip():
+            raise InputError(
+                f"the name {name!r} begins or ends with blanks, which CSV files do not keep; save the tree as .json."
+            )
+    walk = depth_first(tree)
+    in_order = [node for node in walk if tree.is_leaf[node]] == tree.leaves.tolist()
+    numbers = {node: str(place) for place, node in enumerate(tree.leaves.tolist())}
+    lines = ["parent,child" if in_order else "parent,child,class"]
+    for node in walk[1:]:
+        cells = [_quoted(tree.names[tree.parents[node]]), _quoted(tree.names[node])]
+        lines.append(",".join(cells if in_order else [*cells, numbers.get(node, "")]))
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(name: str) -> str:
+    """csv.writer leaves a lone carriage return bare, which its reader takes for a line's end: so we quote ourselves."""
+    return '"' + name.replace('"', '""') + '"' if any(sign in name for sign in ',"\r\n') else name
+
+
+Made = TypeVar("Made")
+
+
+def load(path: str | os.PathLike[str], make: Callable[..., Made]) -> Made:
+    """What `make` makes of the file's parts; errors name the file."""
+    source = Path(path)
+    read = _format(source).read
+    try:
+        content = source.read_bytes()
+    except OSError as error:
+        raise InputError(f"{source}: cannot be read ({error.strerror}).") from error
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{source}: byte {error.start} is not UTF-8; save the file in that encoding.") from error
+    try:
+        return make(*read(text))
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from error
+    except RecursionError as error:
+        raise InputError(f"{source}: groups are nested too deep to be read; save the tree as CSV edges.") from error
+
+
+def save(tree: Taxonomy, path: str | os.PathLike[str]) -> None:
+    target = Path(path)
+    write = _format(target).write
+    try:
+        text = write(tree)
+    except InputError as error:
+        raise InputError(f"{target}: {error}") from error
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: there is no folder {str(target.parent)!r}; make it first.")
+    write_text(target, text)
+
+
+def _format(path: Path) -> _Format:
+    suffix = path.suffix.lower()
+    if suffix not in _FORMATS:
+        raise InputError(f"{path}: expected a name that ends in {', '.join(_FORMATS)}.{near(suffix, _FORMATS)}")
+    return _FORMATS[suffix]
+
+
+def _read_json(text: str) -> Parts:
+    try:
+        return _from_data(json.loads(text, object_pairs_hook=_without_twins))
+    except json.JSONDecodeError as error:
+        raise InputError(f"line {error.lineno} is not JSON ({error.msg}).") from error
+
+
+def _write_json(tree: Taxonomy) -> str:
+    rows = (f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in _data(tree).items())
+    return "{\n" + ",\n".join(rows) + "\n}\n"
+
+
+def _without_twins(pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
+    """JSON and YAML let a key come twice, and the second would silently take the place of the first."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if not isinstance(key, str):
+            raise InputError(f"expected names as strings, got {key!r}; put it in quotes.")
+        if key in found:
+            raise InputError(f"duplicate name {key!r} in one group; each name may appear only once.")
+        found[key] = value
+    return found
+
+
+def _read_yaml(text: str) -> Parts:
+    yaml = require("yaml", extra="yaml", use="reading YAML")
+    try:
+        return _from_data(yaml.load(text, Loader=_yaml_loader(yaml)))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}" if mark else "the file"
+        raise InputError(f"{where} is not YAML ({getattr(error, 'problem', None) or error}).") from error
+
+
+def _yaml_loader(yaml: Any) -> Any:
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
+            pairs = [
+                (self.construct_object(key, deep=True), self.construct_object(v, deep=True)) for key, v in node.value
+            ]
+            return _without_twins(pairs)
+
+    return Loader
+
+
+def _write_yaml(tree: Taxonomy) -> str:
+    yaml = require("yaml", extra="yaml", use="writing YAML")
+    readable = all(name.isprintable() for name in tree.names)  # PyYAML leaves some line breaks bare otherwise
+    dumped = yaml.safe_dump(_data(tree), allow_unicode=readable, sort_keys=False, default_flow_style=None, width=120)
+    return str(dumped)
+
+
+def _data(tree: Taxonomy) -> dict[str, list[Any]]:
+    return {"names": list(tree.names), "parents": tree.parents.tolist(), "leaves": tree.leaves.tolist()}
+
+
+def _from_data(data: Any) -> Parts:
+    if not isinstance(data, dict) or not {"names", "parents"} <= data.keys() <= {"names", "parents", "leaves"}:
+        return from_nested(data, root="root")
+    for key, value in data.items():
+        if not isinstance(value, list):
+            raise InputError(f"{key}: expected a list, got {value!r}.")
+    return Parts(data["parents"], data["names"], data.get("leaves"))
+
+
+class _Format(NamedTuple):
+    read: Callable[[str], Parts]
+    write: Callable[[Taxonomy], str]
+
+
+_JSON = _Format(_read_json, _write_json)
+_NEWICK = _Format(from_newick, lambda tree: to_newick(tree) + "\n")
+_YAML = _Format(_read_yaml, _write_yaml)
+_FORMATS = {
+    ".json": _JSON,
+    ".csv": _Format(read_csv, write_csv),
+    ".nwk": _NEWICK,
+    ".newick": _NEWICK,
+    ".yaml": _YAML,
+    ".yml": _YAML,
+}

@@ -1,0 +1,125 @@
+"""Edges to a tree: where a node has several parents, a named rule keeps one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple
+
+from labelkin._checks import InputError, check_choice, listed, near
+from labelkin.structure._build import Parts, breadth_first
+
+Rule = Literal["shortest", "deepest"]
+RULES: tuple[Rule, ...] = ("shortest", "deepest")
+Above = dict[str, list[str]]  # the parents of each node but the root, in order of appearance
+
+
+class Grown(NamedTuple):
+    parts: Parts
+    chosen: tuple[str, ...]  # the nodes with several parents, where the rule made a choice
+
+
+def from_edges(edges: Iterable[Sequence[str]], *, rule: Rule | None) -> Grown:
+    """The tree of (parent, child) pairs; classes and siblings in the order in which they appear as a child."""
+    if rule is not None:
+        check_choice("rule", rule, RULES)
+    above = _parents_by_child(edges)
+    root = _only_root(above)
+    order = _parents_first(above, root)
+    chosen = tuple(node for node, parents in above.items() if len(parents) > 1)
+    if chosen and rule is None:
+        first = chosen[0]
+        raise InputError(
+            f"more than one parent: {listed(chosen)} ({first!r} has {listed(above[first])}); Taxonomy.from_edges keeps "
+            'the parent with the shortest way to the root with rule="shortest", with the longest with rule="deepest".'
+        )
+    return Grown(_tree(above, root, _kept(above, order, rule)), chosen)
+
+
+def _parents_by_child(edges: Iterable[Sequence[str]]) -> Above:
+    above: Above = {}
+    for edge in edges:
+        parent, child = _pair(edge)
+        parents = above.setdefault(child, [])
+        if parent in parents:
+            raise InputError(f"edges: duplicate edge ({parent!r}, {child!r}); give each edge once.")
+        parents.append(parent)
+    if not above:
+        raise InputError("edges: expected (parent, child) pairs, got none.")
+    return above
+
+
+def _pair(edge: Any) -> tuple[str, str]:
+    names = () if isinstance(edge, str) else tuple(edge)
+    if len(names) != 2 or not all(isinstance(name, str) and name for name in names):
+        raise InputError(f"edges: expected (parent, child) pairs of non-empty strings, got {edge!r}.")
+    return names
+
+
+def _only_root(above: Above) -> str:
+    roots = list(dict.fromkeys(parent for parents in above.values() for parent in parents if parent not in above))
+    if len(roots) > 1:
+        hint = next((f" {root!r} may be misspelt.{text}" for root in roots[:5] if (text := near(root, above))), "")
+        raise InputError(f"two roots: {listed(roots)} are nobody's children; one node alone may stand on top.{hint}")
+    if not roots:
+        raise _cycle(above, next(iter(above)))
+    return roots[0]
+
+
+def _parents_first(above: Above, root: str) -> list[str]:
+    """Every node after all its parents."""
+    missing = {node: len(parents) for node, parents in above.items()}
+    below: dict[str, list[str]] = {}
+    for node, parents in above.items():
+        for parent in parents:
+            below.setdefault(parent, []).append(node)
+    order = [root]
+    for node in order:  # grows as it is walked
+        for child in below.get(node, ()):
+            missing[child] -= 1
+            if not missing[child]:
+                order.append(child)
+    if len(order) <= len(above):
+        reached = set(order)
+        stuck = {
+            node: [p for p in parents if p not in reached] for node, parents in above.items() if node not in reached
+        }
+        raise _cycle(stuck, next(iter(stuck)))
+    return order
+
+
+def _cycle(above: Above, start: str) -> InputError:
+    """Walk up from a node above which every node has a parent: sooner or later one comes back."""
+    walked: dict[str, None] = {}
+    node = start
+    while node not in walked:
+        walked[node] = None
+        node = above[node][0]
+    steps = list(walked)
+    loop = [*steps[steps.index(node) :], node]
+    return InputError(f"a cycle: {' -> '.join(reversed(loop))}; every node must lead up to one root.")
+
+
+def _kept(above: Above, order: Sequence[str], rule: Rule | None) -> dict[str, str]:
+    """One parent for each node; among equal ways up, the parent that came first."""
+    way = {order[0]: 0}
+    kept = {}
+    for node in order[1:]:
+        parents = above[node]
+        parent = max(parents, key=way.__getitem__) if rule == "deepest" else min(parents, key=way.__getitem__)
+        kept[node] = parent
+        way[node] = way[parent] + 1
+    return kept
+
+
+def _tree(above: Above, root: str, kept: dict[str, str]) -> Parts:
+    """The kept edges; an inner node that lost every child to another parent is no class and goes."""
+    inner = {parent for parents in above.values() for parent in parents}
+    alive = {root}
+    for node in above:
+        if node not in inner:
+            while node not in alive:
+                alive.add(node)
+                node = kept[node]
+    names = [root, *(node for node in above if node in alive)]
+    places = {name: place for place, name in enumerate(names)}
+    return breadth_first(names, [-1, *(places[kept[name]] for name in names[1:])])

@@ -1,0 +1,103 @@
+"""Build the taxonomy, the context and the model of a run from plain values."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from labelkin import models, relations
+from labelkin._checks import InputError, check_choice
+from labelkin.data import ArraySplit, Dataset, FileSplit, class_vectors
+from labelkin.objectives import OBJECTIVES, Context
+from labelkin.structure import Taxonomy, load_tree
+from labelkin.training._model import Model
+
+CONTEXT_IMAGES = 5_000  # of a streamed data set, from which its tree and relation are computed
+
+
+def taxonomy_for(
+    choice: Taxonomy | Mapping[str, Any] | str | os.PathLike[str] | None, dataset: Dataset
+) -> Taxonomy | None:
+    """Return the taxonomy of a data set's classes.
+
+    Args:
+        choice: A taxonomy, a nested mapping of names, a file, a built-in tree's name or "wordnet"; it is restricted to the
+            data's classes. None takes the data set's own taxonomy, which may be None.
+        dataset: The data set.
+    """
+    if choice is None:
+        return dataset.taxonomy
+    if isinstance(choice, Mapping):
+        choice = Taxonomy.from_nested(choice)
+    if isinstance(choice, Taxonomy):
+        return choice.restrict(dataset.classes)
+    if choice == "wordnet":
+        return Taxonomy.from_wordnet(dataset.classes, rule="shortest")
+    return load_tree(choice, others=("wordnet",)).restrict(dataset.classes)
+
+
+def context_for(dataset: Dataset, taxonomy: Taxonomy | None) -> Context:
+    """Return the context that objectives are built from, with the training data but without the number of features."""
+    train = dataset.train
+    if isinstance(train, FileSplit):
+        train = train.take(torch.arange(0, len(train), max(1, len(train) // CONTEXT_IMAGES))).in_memory()
+    assert isinstance(train, ArraySplit)
+    return Context(
+        classes=dataset.classes,
+        taxonomy=taxonomy,
+        inputs=train.inputs,
+        targets=train.targets,
+        train_samples=len(dataset.train),
+    )
+
+
+def resolved(options: Mapping[str, Any], classes: Sequence[str]) -> dict[str, Any]:
+    """Return an objective's options with names replaced by values.
+
+    `vectors` may be an encoder's name or a file of class vectors. `relation` may be "embedding:" followed by such a name or
+    file, or a file of K x K numbers. Other names of relations are left for the objective to resolve.
+    """
+    found = dict(options)
+    if isinstance(found.get("vectors"), str):
+        found["vectors"] = class_vectors(found["vectors"], classes)
+    if isinstance(relation := found.get("relation"), str):
+        kind, colon, source = relation.partition(":")
+        if kind == "embedding" and colon:
+            found["relation"] = relations.embedding(class_vectors(source, classes))
+        elif Path(relation).is_file():
+            found["relation"] = _read_matrix(Path(relation))
+    return found
+
+
+def _read_matrix(path: Path) -> torch.Tensor:
+    """Read K x K numbers from a .npy or .csv file."""
+    check_choice("relation", path.suffix.lower(), (".npy", ".csv"))
+    try:
+        values = np.load(path) if path.suffix.lower() == ".npy" else np.loadtxt(path, delimiter=",", ndmin=2)
+        return torch.as_tensor(values, dtype=torch.float64)
+    except (ValueError, TypeError, OSError) as error:
+        raise InputError(f"{path}: expected a file of K x K numbers ({error}).") from error
+
+
+def build_model(
+    objective: str, options: Mapping[str, Any], backbone: str, shape: tuple[int, ...], context: Context, *, seed: int
+) -> Model:
+    """Build a model.
+
+    The backbone's initial weights depend only on the seed, so that all objectives start from the same backbone.
+
+    Args:
+        objective: A name in `OBJECTIVES`.
+        options: Options of the objective, as `resolved` returns them.
+        backbone: A name that `models.build` knows.
+        shape: The shape of one sample.
+        context: What the objective is built from.
+        seed: Seed of the initial weights.
+    """
+    torch.manual_seed(seed)
+    net = models.build(backbone, shape)
+    head = OBJECTIVES[objective].build(context.with_features(net.features), **options)
+    return Model(net, head)

@@ -1,0 +1,311 @@
+"""The training loop: Lightning Fabric, an evaluation after each epoch, and checkpoints that survive a kill at any moment."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from math import isfinite
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from labelkin._checks import InputError
+from labelkin.functional import sum_over_processes
+from labelkin.objectives import Objective
+from labelkin.training._checkpoint import Checkpoint, Pace, State
+from labelkin.training._fabric import make_fabric, place_of
+from labelkin.training._interrupt import Diverged, Interrupted, StopAfterStep
+from labelkin.training._loss_sum import LossSum
+from labelkin.training._model import Model
+from labelkin.training._optimizer import learning_rate, make_optimizer, match_memory_format
+from labelkin.training._packing import state_of
+from labelkin.training._progress import Progress, Silent
+from labelkin.training._settings import Settings
+from labelkin.training._task import Evaluation, Task, batch_statistics
+
+
+class Trained(NamedTuple):
+    """The result of `Trainer.fit`.
+
+    Attributes:
+        model: The trained model, with the weights of the reported epoch.
+        history: One row of metrics for each epoch.
+        epoch: The reported epoch, counted from 1: the best one on validation data, or the last one.
+        metrics: The final metrics on the test set; empty if the task does not evaluate one.
+        outputs: The model's outputs on the test set, such as "scores" and "target".
+        seconds: The time spent training, without evaluation.
+    """
+
+    model: Model
+    history: list[dict[str, float]]
+    epoch: int
+    metrics: dict[str, float]
+    outputs: dict[str, Tensor]
+    seconds: float
+
+
+class Trainer:
+    """Train a model on a task.
+
+    Training stops with `Diverged` if the loss becomes NaN or infinite. This is checked at the end of each epoch: a step
+    reads nothing from the device, so the host never waits for a GPU.
+
+    Args:
+        model: A backbone and an objective.
+        task: The data, the loss and the evaluation, such as `Classify(dataset)`.
+        settings: Epochs, optimizer, learning rate and so on.
+        checkpoint: Where to save the run, such as a `RunFolder`. By default nothing is saved.
+        progress: Called with the number of steps in an epoch; returns what displays the progress.
+        log: Called with the metrics of each epoch.
+
+    >>> from labelkin import data, models, objectives
+    >>> from labelkin.training import Classify
+    >>> digits = data.load("digits", subset=0.2)
+    >>> net = models.build("tiny-cnn", digits.shape)
+    >>> model = Model(net, objectives.OneHot(classes=digits.classes, features=net.features))
+    >>> trained = Trainer(model, Classify(digits), Settings(epochs=1)).fit()
+    >>> len(trained.history), sorted(trained.outputs)
+    (1, ['scores', 'target'])
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        task: Task,
+        settings: Settings,
+        *,
+        checkpoint: Checkpoint | None = None,
+        progress: Callable[[int], Progress] = lambda steps: Silent(),
+        log: Callable[[Mapping[str, float]], None] = lambda row: None,
+    ) -> None:
+        check_accumulation(type(model.objective), settings)
+        _check_mean(model.objective, settings)
+        self.model, self.task, self.settings, self.checkpoint = model, task, settings, checkpoint
+        self.progress, self.log = progress, log
+        self.epoch, self.step = 0, 0  # the next ones to train
+        self.loss_sum = LossSum(torch.device("cpu"))  # of the current epoch
+        self.history: list[dict[str, float]] = []
+        self.seconds = 0.0
+        self.pace = Pace()
+        self.best: dict[str, Any] | None = None  # the weights of the best epoch so far
+
+    def fit(self, *, resume: bool = False) -> Trained:
+        """Train to the end.
+
+        On Ctrl-C the current step is finished and saved, and `Interrupted` is raised.
+
+        Args:
+            resume: Whether to continue from the checkpoint's state, if it has one.
+        """
+        threads = torch.get_num_threads()
+        torch.set_num_threads(self.settings.threads)
+        try:
+            self._prepare(resume)
+            with self.progress(len(self.batches)) as progress, StopAfterStep() as stop:
+                for epoch in range(self.epoch, self.settings.epochs):
+                    self._train_epoch(epoch, progress, stop)
+                    self._end_epoch(epoch, progress, stop)
+            return self._result()
+        finally:
+            torch.set_num_threads(threads)
+
+    def _prepare(self, resume: bool) -> None:
+        """Place model, optimizer and data on the device, and restore the saved state if asked to."""
+        self.fabric = make_fabric(self.settings)
+        self.fabric.launch()
+        torch.manual_seed(self.settings.seed)
+        self.place = place_of(self.fabric)
+        self.model.to(self.place.device)
+        if self.place.device.type == "cuda":
+            self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # faster convolutions
+        optimizer = make_optimizer(self.model, self.settings)
+        self.forward, self.optimizer = self.fabric.setup(self._maybe_compiled(), optimizer)
+        self.batches = self.task.batches(self.settings, self.place)
+        if resume:
+            self._restore()
+
+    def _maybe_compiled(self) -> Any:
+        """Return the model, compiled if the settings ask for it."""
+        if not self.settings.compile:
+            return self.model
+        torch._dynamo.reset()  # earlier runs in this process count towards the recompilation limit
+        return torch.compile(self.model)
+
+    def _train_epoch(self, epoch: int, progress: Progress, stop: StopAfterStep) -> None:
+        """Train the remaining steps of an epoch; on Ctrl-C save the state and raise `Interrupted`."""
+        self.model.train()
+        if self.step == 0:
+            self.loss_sum = LossSum(self.place.device)
+            self.model.objective.begin_epoch(epoch, self.settings.epochs)
+        begun = perf_counter()
+        for batch in self.batches.epoch(epoch, start=self.step):
+            loss = self._take_step(batch, epoch * len(self.batches) + self.step)
+            self.loss_sum.add(loss)
+            self.step += 1
+            progress.step(epoch, self.step, loss)
+            if self.step < len(self.batches) and stop.agreed(self.place.device):
+                self.seconds += perf_counter() - begun
+                self._save()
+                raise Interrupted
+        self.seconds += perf_counter() - begun
+
+    def _take_step(self, batch: Any, step: int) -> Tensor:
+        """Update the weights once and return the batch's loss, which stays on the device.
+
+        With gradient accumulation the batch is computed in parts, and each part's loss is scaled by its share of the
+        batch's weight.
+        """
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(self.settings, step, len(self.batches))
+        self.optimizer.zero_grad(set_to_none=True)
+        parts = self.task.parts(batch, self.settings.accumulate)
+        total = torch.zeros((), device=self.place.device)
+        for place, (part, share) in enumerate(zip(parts, _shares(parts), strict=True)):
+            with self.fabric.no_backward_sync(self.forward, enabled=place < len(parts) - 1):
+                loss = self.task.loss(self.forward, part) * share
+                self.fabric.backward(loss)
+            total += loss.detach()
+        if self.settings.clip is not None:
+            norm = self.fabric.clip_gradients(
+                self.forward, self.optimizer, max_norm=self.settings.clip, error_if_nonfinite=False
+            )  # its own check would wait for the device
+            total = torch.where(norm.isfinite(), total, norm.to(total.dtype))  # so that the end of the epoch sees it
+        self.optimizer.step()
+        return total
+
+    @torch.no_grad()
+    def _end_epoch(self, epoch: int, progress: Progress, stop: StopAfterStep) -> None:
+        """Evaluate, record the epoch's metrics and save."""
+        self.model.eval()
+        if "refresh" in self.model.objective.needs:
+            with self.fabric.autocast():
+                self.task.refresh(self.model, self.place)
+        mean_loss = self.loss_sum.mean(len(self.batches), self.place.gather)
+        if not isfinite(mean_loss):
+            raise Diverged(
+                f"Loss became NaN or infinite in epoch {epoch + 1}; training stopped. Lower lr, or clip gradients (clip)."
+            )
+        row = {"epoch": epoch + 1, "lr": self.optimizer.param_groups[0]["lr"], "loss": mean_loss}
+        row |= self.model.objective._figures()
+        for part in self.task.parts_evaluated:
+            row |= {f"{part}_{name}": value for name, value in self._evaluate(part).metrics.items()}
+        self.history.append(row)
+        if self._selection_part is not None and self._reported_epoch() == epoch + 1:
+            self.best = state_of(self.model)
+        self.epoch, self.step = epoch + 1, 0
+        ended = self.epoch == self.settings.epochs
+        stopped = not ended and stop.agreed(self.place.device, now=True)
+        self._save(needed=ended or stopped)
+        progress.epoch(epoch, row)
+        self.log(row)
+        if stopped:
+            raise Interrupted
+
+    def _evaluate(self, part: str) -> Evaluation:
+        """Evaluate a part of the data, in the mode that the settings ask for."""
+        as_trained = self.settings.evaluation == "batch-statistics"
+        with self.fabric.autocast(), batch_statistics(self.model.backbone) if as_trained else nullcontext():
+            return self.task.evaluate(self.model, part, self.place)
+
+    def _reported_epoch(self) -> int:
+        """Return the epoch to report: the best one so far (of equals the latest) if one is selected, else the last."""
+        if self._selection_part is None:
+            return len(self.history)
+        return max(
+            range(1, len(self.history) + 1),
+            key=lambda e: (self.history[e - 1][f"{self._selection_part}_{self.task.chosen_by}"], e),
+        )
+
+    @property
+    def _selection_part(self) -> str | None:
+        """The part of the data on which the best epoch is selected; None to report the last epoch."""
+        if self.settings.report == "best-test":
+            return "test"
+        return "val" if "val" in self.task.parts_evaluated and self.settings.report == "auto" else None
+
+    @torch.no_grad()
+    def _result(self) -> Trained:
+        """Restore the weights of the reported epoch, evaluate them on the test set and save the results."""
+        if self.best is not None:
+            self.model.load_state_dict(self.best)
+        self.model.eval()
+        tested = self._evaluate("test") if "test" in self.task.parts_evaluated else Evaluation({}, {})
+        metrics = self.task.final_metrics(self.model, tested) if tested.outputs else {}
+        if self.checkpoint is not None and self.place.rank == 0:
+            final = {"epoch": self._reported_epoch(), **metrics}
+            self.checkpoint.finish(state_of(self.model), final, tested.outputs, seconds=self.seconds)
+        return Trained(self.model, self.history, self._reported_epoch(), metrics, tested.outputs, self.seconds)
+
+    def _save(self, *, needed: bool = True) -> None:
+        """Save the state if it is needed or due; record the history in any case. Every process calls this."""
+        self.model.objective.synchronize()
+        losses = self.loss_sum.parts(self.place.gather)
+        if self.checkpoint is None or self.place.rank != 0:
+            return
+        if not needed and not self.pace.due():
+            self.checkpoint.record(self.history)
+            return
+        progress = {
+            "epoch": self.epoch,
+            "step": self.step,
+            "losses": losses,  # of the current epoch, one entry for each process
+            "history": self.history,
+            "seconds": self.seconds,
+        }
+        tensors = {
+            "model": state_of(self.model),
+            "optimizer": self.optimizer.state_dict(),
+            "best": self.best,
+            "random": {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all()},
+        }
+        with self.pace.saving():
+            self.checkpoint.save(State(progress, tensors))
+
+    def _restore(self) -> None:
+        """Continue from the checkpoint's state, if it has one."""
+        found = None if self.checkpoint is None else self.checkpoint.load(clean=self.place.rank == 0)
+        if found is None:
+            return
+        progress, tensors = found
+        self.epoch, self.step = progress["epoch"], progress["step"]
+        self.loss_sum = LossSum(self.place.device)
+        if "losses" in progress:
+            self.loss_sum.restore(*progress["losses"][self.place.rank])
+        else:  # older states have one sum for all processes
+            self.loss_sum.restore(progress["loss_sum"])
+        self.history, self.seconds = list(progress["history"]), progress["seconds"]
+        self.model.load_state_dict(tensors["model"])
+        self.optimizer.load_state_dict(tensors["optimizer"])
+        match_memory_format(self.optimizer)
+        self.best = tensors["best"]
+        torch.set_rng_state(tensors["random"]["cpu"])
+        torch.cuda.set_rng_state_all(tensors["random"]["cuda"])
+
+
+def check_accumulation(objective: type[Objective], settings: Settings) -> None:
+    """Raise `InputError` if the settings accumulate gradients and the objective's loss needs the whole batch."""
+    if settings.accumulate > 1 and not objective.accumulates:
+        raise InputError(
+            f"accumulate: expected 1 for {objective.__name__}, whose loss is computed over the whole batch, "
+            f"got {settings.accumulate}."
+        )
+
+
+def _check_mean(objective: Objective, settings: Settings) -> None:
+    """The loop trains with mean losses, and adds up those of a batch's parts by the weight of their samples."""
+    if objective.reduction != "mean":
+        raise InputError(f"reduction: the training loop expects 'mean', got {objective.reduction!r}.")
+    weighted = objective.class_weight is not None and objective.class_weight_divisor == "weights"
+    if settings.accumulate > 1 and weighted:
+        raise InputError(
+            "accumulate: a mean that is divided by class weights is not the mean of its parts; set accumulate to 1, or "
+            "class_weight_divisor to 'samples'."
+        )
+
+
+def _shares(parts: Sequence[Any]) -> Sequence[Tensor | float]:
+    """Return each part's share of the batch's sample weight, over all processes."""
+    if len(parts) == 1:
+        return [1.0]
+    weights = sum_over_processes(torch.stack([part.weight.sum() for part in parts]))
+    return (weights / weights.sum()).unbind()

@@ -1,0 +1,72 @@
+"""The optimizer and the learning rate, which is a pure function of the step and so needs no saved state."""
+
+from math import cos, pi
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from labelkin.training._model import Model
+from labelkin.training._settings import Settings
+
+
+def make_optimizer(model: Model, settings: Settings) -> Optimizer:
+    """Return the settings' optimizer.
+
+    Weight decay applies to all parameters but those that the objective excludes (`Objective.no_weight_decay`).
+    """
+    fused = next(model.parameters()).is_cuda  # one kernel updates all parameters
+    spared = {f"objective.{name}" for name in model.objective.no_weight_decay()}
+    decayed = [p for name, p in model.named_parameters() if name not in spared]
+    free = [p for name, p in model.named_parameters() if name in spared]
+    groups: list[dict[str, Any]] = [{"params": decayed, "weight_decay": settings.weight_decay}]
+    if free:
+        groups.append({"params": free, "weight_decay": 0.0})
+    if settings.optimizer == "sgd":
+        return torch.optim.SGD(
+            groups, lr=settings.lr, momentum=settings.momentum, nesterov=settings.nesterov, fused=fused
+        )
+    kind = torch.optim.Adam if settings.optimizer == "adam" else torch.optim.AdamW
+    return kind(groups, lr=settings.lr, fused=fused)
+
+
+def learning_rate(settings: Settings, step: int, steps_an_epoch: int) -> float:
+    """Return the learning rate of a step.
+
+    Warm-up rises linearly to `lr`, and the schedule covers the rest of the run. "linear" and "step" change the rate between
+    epochs, as in the papers; "cosine" and "exponential" change it with every step. "exponential" ends at `lr * gamma`.
+
+    Args:
+        settings: The training settings.
+        step: The step, counted from 0 over the whole run.
+        steps_an_epoch: The number of steps in an epoch.
+
+    >>> [learning_rate(Settings(lr=1.0, epochs=4, schedule="linear"), step, 1) for step in range(4)]
+    [1.0, 0.75, 0.5, 0.25]
+    """
+    warm = settings.warmup * steps_an_epoch
+    if step < warm:
+        return settings.lr * (step + 1) / warm
+    epoch = step // steps_an_epoch
+    done = (step - warm) / (settings.epochs * steps_an_epoch - warm)
+    if settings.schedule == "step":
+        return settings.lr * float(settings.gamma ** sum(epoch >= m for m in settings.milestones))
+    if settings.schedule == "linear":
+        return settings.lr * (1 - (epoch - settings.warmup) / (settings.epochs - settings.warmup))
+    if settings.schedule == "cosine":
+        return settings.lr * 0.5 * (1 + cos(pi * done))
+    if settings.schedule == "exponential":
+        return settings.lr * float(settings.gamma**done)
+    return settings.lr
+
+
+def match_memory_format(optimizer: Optimizer) -> None:
+    """Give an optimizer's restored state the memory format of its parameters.
+
+    Files do not keep memory formats, and fused optimizers on a GPU need that of the parameters.
+    """
+    for parameter, state in optimizer.state.items():
+        for name, value in state.items():
+            if isinstance(value, Tensor) and value.shape == parameter.shape and value.stride() != parameter.stride():
+                state[name] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)

@@ -1,0 +1,239 @@
+"""Tasks: what the loop trains on, how a batch becomes a loss, and how a model is measured."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from labelkin import metrics
+from labelkin._checks import InputError, near
+from labelkin.data import AUGMENTATIONS, Batches, Dataset, Minibatch
+from labelkin.structure import Taxonomy
+from labelkin.training._final_metrics import final_metrics
+from labelkin.training._model import Model
+from labelkin.training._settings import Settings
+
+
+@contextmanager
+def batch_statistics(net: nn.Module) -> Iterator[None]:
+    """Put a network into training mode for the duration of a `with` block.
+
+    Batch normalization uses the statistics of each batch and does not update its running ones; dropout is active.
+
+    >>> net = nn.BatchNorm1d(3).eval()
+    >>> with batch_statistics(net):
+    ...     net.training
+    True
+    >>> net.training
+    False
+    """
+    modes = {module: module.training for module in net.modules()}
+    norms = {module: module.momentum for module in modes if isinstance(module, _BatchNorm)}
+    counts = {norm: None if norm.num_batches_tracked is None else norm.num_batches_tracked.clone() for norm in norms}
+    net.train()
+    for norm in norms:
+        norm.momentum = 0.0
+    try:
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+        for norm, momentum in norms.items():
+            norm.momentum = momentum
+            if (count := counts[norm]) is not None:
+                norm.num_batches_tracked = count
+
+
+EVALUATION_BATCH = 1024  # samples on each process
+
+
+class Place(NamedTuple):
+    """The device of a process and its rank among all processes.
+
+    Attributes:
+        device: The device.
+        rank: The rank of this process.
+        world: The number of processes.
+        gather: Stacks the tensors (n, ...) of all processes to (world, n, ...).
+
+    >>> Place(torch.device("cpu")).gather(torch.zeros(3)).shape
+    torch.Size([1, 3])
+    """
+
+    device: torch.device
+    rank: int = 0
+    world: int = 1
+    gather: Callable[[Tensor], Tensor] = lambda part: part.unsqueeze(0)
+
+
+class Evaluation(NamedTuple):
+    """The metrics of a part of the data, and the outputs they come from in the part's order.
+
+    A classifier's outputs are "scores" (n, K) and "target" (n,).
+    """
+
+    metrics: dict[str, float]
+    outputs: dict[str, Tensor]
+
+
+class Task(ABC):
+    """What `Trainer` trains on: subclass it for a new kind of data instead of writing another loop.
+
+    `Classify` trains classifiers, `Translate` sequence-to-sequence models.
+    """
+
+    @property
+    def chosen_by(self) -> str:
+        """The metric that selects the best epoch."""
+        return "accuracy"
+
+    @abstractmethod
+    def batches(self, settings: Settings, place: Place) -> Any:
+        """Return the training batches: `len(batches)` steps in an epoch, `batches.epoch(e, start=s)` to iterate."""
+
+    @abstractmethod
+    def loss(self, model: Callable[..., Any], batch: Any) -> Any:
+        """Return the scalar loss of a batch; `model` may be wrapped for parallel training."""
+
+    @abstractmethod
+    def parts(self, batch: Any, count: int) -> list[Any]:
+        """Split a batch into `count` parts, for gradient accumulation; each has a `weight` tensor."""
+
+    @abstractmethod
+    def refresh(self, model: Model, place: Place) -> None:
+        """Pass over the training set at the end of an epoch, for objectives that need it."""
+
+    @abstractmethod
+    def evaluate(self, model: Model, part: str, place: Place) -> Evaluation:
+        """Evaluate the model on a part of the data ("val", "test"); the result is the same on every process."""
+
+    def final_metrics(self, model: Model, tested: Evaluation) -> dict[str, float]:
+        """Return the final metrics of the trained model from its evaluation on the test set."""
+        return tested.metrics
+
+    @property
+    @abstractmethod
+    def parts_evaluated(self) -> tuple[str, ...]:
+        """The parts to evaluate after every epoch; "val", if present, selects the best epoch."""
+
+
+class Classify(Task):
+    """Train a classifier on a `Dataset`.
+
+    Args:
+        dataset: The data set.
+        taxonomy: The tree for hierarchical metrics; by default the data set's own, if it has one.
+
+    >>> from labelkin import data
+    >>> Classify(data.load("digits")).parts_evaluated
+    ('test',)
+    """
+
+    def __init__(self, dataset: Dataset, taxonomy: Taxonomy | None = None) -> None:
+        self.dataset = dataset
+        self.taxonomy = dataset.taxonomy if taxonomy is None else taxonomy.reorder(dataset.classes)
+        self._ordered: dict[str, Batches] = {}
+
+    @property
+    def parts_evaluated(self) -> tuple[str, ...]:
+        """The test set, and the validation set if there is one."""
+        return ("test",) if self.dataset.val is None else ("val", "test")
+
+    def batches(self, settings: Settings, place: Place) -> Batches:
+        """Return shuffled, augmented and normalized batches of the training set."""
+        return Batches(
+            self.dataset.train,
+            batch_size=min(settings.batch_size, len(self.dataset.train)),
+            shuffle=True,
+            seed=settings.seed,
+            device=place.device,
+            augment=[augmentation(name) for name in settings.augment],
+            normalize=self.dataset.normalize,
+            balanced=settings.balanced,
+            rank=place.rank,
+            world=place.world,
+            workers=settings.workers,
+        )
+
+    def loss(self, model: Callable[..., Any], batch: Minibatch) -> Any:
+        """Return the loss of a batch; without weights if all are 1, since weights make the loss mask its outputs."""
+        weight = batch.weight if batch.weighted else None
+        return model(batch.inputs, batch.targets, index=batch.index, weight=weight)
+
+    def weighed(self, batch: Minibatch) -> Minibatch:
+        """Return a training batch with sample weights; override this for samples that have weights."""
+        return batch
+
+    def parts(self, batch: Minibatch, count: int) -> list[Minibatch]:
+        """Apply the sample weights and split a batch into `count` parts."""
+        weighed = self.weighed(batch)
+        kind = type(batch) if weighed.weight is batch.weight else Minibatch  # which says that it has weights
+        if count == 1:
+            return [kind(*weighed)]
+        return [kind(*part) for part in zip(*(torch.chunk(field, count) for field in weighed), strict=True)]
+
+    def refresh(self, model: Model, place: Place) -> None:
+        """Give the objective the outputs of all training samples."""
+        batches = map(self.weighed, self._in_order("train", place))
+        model.objective.refresh((_outputs(model, batch), batch.targets, batch.weight) for batch in batches)
+
+    def _in_order(self, part: str, place: Place) -> Iterator[Minibatch]:
+        """Iterate over the samples of a part in order; they are moved to the device once."""
+        if part not in self._ordered:
+            split = self.dataset.splits[part]
+            self._ordered[part] = Batches(
+                split,
+                batch_size=min(EVALUATION_BATCH * place.world, len(split)),
+                device=place.device,
+                normalize=self.dataset.normalize,
+                rank=place.rank,
+                world=place.world,
+            )
+        return self._ordered[part].epoch(0)
+
+    def evaluate(self, model: Model, part: str, place: Place) -> Evaluation:
+        """Compute the scores of all samples of a part and their summary metrics."""
+        found: list[list[Tensor]] = []
+        for batch in self._in_order(part, place):
+            scores = model.objective.scores(_outputs(model, batch))
+            gathered = [
+                place.gather(field).flatten(0, 1) for field in (scores, batch.targets, batch.index, batch.weight)
+            ]
+            found.append([field[gathered[3] > 0].cpu() for field in gathered[:3]])
+        scores, target, index = (torch.cat(field) for field in zip(*found, strict=True))
+        order = index.argsort()
+        scores, target = scores[order].float(), target[order]
+        return Evaluation(metrics.summary(scores, target, self.taxonomy), {"scores": scores, "target": target})
+
+    def final_metrics(self, model: Model, tested: Evaluation) -> dict[str, float]:
+        """Return the metrics of `conclusion.final_metrics`."""
+        return final_metrics(model.objective, tested.outputs["scores"], tested.outputs["target"], self.taxonomy)
+
+
+def _outputs(model: Model, batch: Minibatch) -> Any:
+    """Return the model's outputs for a batch, with inputs in the precision of its weights."""
+    return model(batch.inputs.to(next(model.parameters()).dtype))
+
+
+def augmentation(text: str) -> Any:
+    """Return an augmentation by name, with a number where it takes one: "flip", "pad-crop:4", "rotation:15"."""
+    name, _, argument = text.partition(":")
+    if name not in AUGMENTATIONS:
+        raise InputError(
+            f"augment: expected names from {', '.join(AUGMENTATIONS)}, got {name!r}.{near(name, AUGMENTATIONS)}"
+        )
+    if not argument:
+        return AUGMENTATIONS[name]()
+    try:
+        number = float(argument)
+        return AUGMENTATIONS[name](int(number) if number.is_integer() else number)
+    except InputError:
+        raise
+    except ValueError:
+        raise InputError(f"augment: expected a number after {name}:, got {argument!r}.") from None
+    except TypeError:
+        raise InputError(f"augment: {name} takes no number, got {argument!r}.") from None

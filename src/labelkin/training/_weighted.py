@@ -1,0 +1,84 @@
+"""Classification of columns with sample weights, and with inner nodes of a taxonomy as labels."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from labelkin._checks import InputError
+from labelkin.data import ArraySplit, Batches, Dataset, Minibatch, Normalize
+from labelkin.structure import Taxonomy
+from labelkin.training._settings import Settings
+from labelkin.training._task import Classify, Place
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StandardizedColumns(Dataset):
+    """A dataset whose inputs are standardized already."""
+
+    @cached_property
+    def normalize(self) -> Normalize:
+        """A transform that changes nothing."""
+        return Normalize(torch.zeros(self.shape), torch.ones(self.shape))
+
+
+class WeightedClassify(Classify):
+    """Classification with a weight and perhaps an inner node for each sample, evaluated on nothing during training.
+
+    Args:
+        dataset: The training data.
+        weight: Weights of the samples, shape (n,).
+        node: The inner node that labels a sample, shape (n,), and -1 where its class is known; None if all are known.
+    """
+
+    parts_evaluated = ()
+
+    def __init__(
+        self, dataset: Dataset, weight: npt.NDArray[np.floating[Any]], node: npt.NDArray[np.int64] | None = None
+    ) -> None:
+        super().__init__(dataset)
+        self.weight = torch.from_numpy(weight / weight.mean())
+        self.node = None if node is None else torch.from_numpy(node)
+
+    def batches(self, settings: Settings, place: Place) -> Batches:
+        self.weight = self.weight.to(place.device)
+        self.node = None if self.node is None else self.node.to(place.device)
+        return super().batches(settings, place)
+
+    def weighed(self, batch: Minibatch) -> Minibatch:
+        return batch._replace(weight=batch.weight * self.weight[batch.index])
+
+    def loss(self, model: Callable[..., Any], batch: Minibatch) -> Any:
+        if self.node is None:
+            return super().loss(model, batch)
+        node = self.node[batch.index]
+        return model(batch.inputs, batch.targets, index=batch.index, weight=batch.weight, node=node)
+
+
+def standardized_dataset(columns: Tensor, targets: npt.NDArray[np.int64], classes: npt.NDArray[Any]) -> Dataset:
+    """Return a dataset of columns that are standardized already."""
+    split = ArraySplit(columns, torch.from_numpy(targets))
+    names = tuple(str(label) for label in classes.tolist())
+    return StandardizedColumns(name="X", classes=names, train=split, test=split)  # the test part is never used
+
+
+def node_positions(
+    labels: npt.NDArray[Any], inner: npt.NDArray[np.bool_], taxonomy: Taxonomy | None
+) -> npt.NDArray[np.int64]:
+    """Return the node of each label that is an inner node, and -1 for classes."""
+    assert taxonomy is not None
+    found = np.full(len(labels), -1, dtype=np.int64)
+    for position in np.flatnonzero(inner):
+        name = str(labels[position])
+        if name not in taxonomy.names:
+            raise InputError(
+                f"y: no sample is labeled with a class below the inner node {name!r}; label some, or leave out the "
+                f"samples of {name!r}."
+            )
+        found[position] = taxonomy.node(name)
+    return found

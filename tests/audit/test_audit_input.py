@@ -1,0 +1,327 @@
+"""What the audit refuses, in one sentence each; the command line; groups that are no numbers."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import typer
+from test_audit import real, real_probs
+from typer.testing import CliRunner
+
+from labelkin import InputError, Taxonomy, metrics
+from labelkin.audit import audit
+from labelkin.audit._costs import in_class_order, read_costs
+from labelkin.cli._audit import audit as command
+from labelkin.cli._errors import ErrorGroup as PlainSpoken
+
+app = typer.Typer(cls=PlainSpoken, pretty_exceptions_enable=False)
+app.command("audit")(command)
+app.callback()(lambda: None)
+
+
+def call(*arguments: Any) -> Any:
+    result = CliRunner().invoke(app, ["audit", *map(str, arguments)], prog_name="labelkin")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def refused(*arguments: Any) -> str:
+    result = call(*arguments)
+    assert result.exit_code == 2, (result.stdout, result.stderr)
+    assert result.stdout == ""
+    assert len(result.stderr.strip().splitlines()) == 1
+    return str(result.stderr)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The real predictions, a tree with words for digits, and the same with a slip of the pen."""
+    logits, y = real()
+    np.savez(tmp_path / "logits.npz", target=y, logits=logits)
+    np.savez(tmp_path / "probs.npz", target=y, probs=real_probs())
+    (tmp_path / "probs.csv").write_text(table("target,cat,dog,cow", ["cat,.7,.2,.1", "dog,.3,.3,.4", "cow,.1,.1,.8"]))
+    (tmp_path / "tree.json").write_text('{"pet": ["cat", "dog"], "farm": ["cow", "pig"]}')
+    (tmp_path / "digits.json").write_text('{"low": ["0", "1", "2", "3", "4"], "high": ["5", "6", "7", "8", "9"]}')
+    return tmp_path
+
+
+def table(*lines: Any) -> str:
+    return "\n".join([lines[0], *lines[1]]) + "\n"
+
+
+# The command.
+
+
+def test_json_is_json_and_what_the_function_finds(folder: Path):
+    np.savez(folder / "perfect.npz", target=np.arange(10).repeat(3), probs=np.eye(10).repeat(3, 0))
+
+    def forbidden(constant: str) -> None:
+        raise AssertionError(constant)
+
+    result = call(folder / "perfect.npz", "--taxonomy", folder / "digits.json", "--json")
+    found = json.loads(result.stdout, parse_constant=forbidden)
+    assert result.exit_code == 0
+    assert found["hierarchy"]["severity"] is None  # no mistakes
+    assert found["basics"]["accuracy"] == 1
+    printed = json.loads(call(folder / "logits.npz", "--taxonomy", folder / "digits.json", "--json").stdout)
+    function = audit(folder / "logits.npz", taxonomy=folder / "digits.json")
+    assert printed["hierarchy"]["severity"] == function.hierarchy.severity
+    assert Taxonomy.from_newick(printed["structure"]["tree"]) == function.structure.tree
+    assert set(printed) == set(function._fields) - {"given", "tree"}
+
+
+def test_text_and_every_option(folder: Path):
+    (folder / "costs.csv").write_text(table("true,cat,dog,cow", ["cat,0,1,2", "dog,1,0,3", "cow,2,3,0"]))
+    (folder / "names.txt").write_text("cat\ndog\ncow\n")
+    np.savez(folder / "odd.npz", truth=np.array([0, 1, 2]), out=3 * np.eye(3)[[0, 2, 2]])
+    said = call(
+        *(folder / "odd.npz", "--kind", "logits", "--target", "truth", "--scores", "out", "--top", 1, "--seed", 1),
+        *("--classes", folder / "names.txt", "--costs", folder / "costs.csv", "--taxonomy", folder / "tree.json"),
+    )
+    assert said.exit_code == 0
+    assert "dog   cow      1      3" in said.stdout
+    assert "without 1 classes that the predictions lack" in said.stdout
+    (folder / "labels.csv").write_text(table("y,guess", ["cat,dog", "cat,cat", "pig,cow"]))
+    labels = call(folder / "labels.csv", "--kind", "labels", "--predicted", "guess", "--taxonomy", folder / "tree.json")
+    assert "33.33 %" in labels.stdout
+    picked = call(folder / "probs.csv", "--kind", "probs", "--columns", "cow,dog,cat")
+    assert "66.67 %" in picked.stdout
+
+
+@pytest.mark.filterwarnings("always:logits")
+def test_probabilities_called_logits_are_a_note_and_no_error(folder: Path):
+    result = call(folder / "probs.npz", "--kind", "logits", "--scores", "probs")
+    assert result.exit_code == 0
+    assert "Note: logits: in every sample they lie from 0 to 1 and sum to 1" in result.stderr
+    with pytest.warns(UserWarning, match="say --kind probs"):
+        found = audit({"target": np.arange(3), "logits": np.eye(3)})
+    assert any("say --kind probs" in note for note in found.notes)
+
+
+def test_a_shipped_tree_and_its_own_order_of_classes(folder: Path):
+    by_name = call(folder / "logits.npz", "--taxonomy", "cifar10", "--classes", "taxonomy", "--json")
+    assert json.loads(by_name.stdout)["classes"][:2] == ["airplane", "automobile"]
+
+
+# Refusals.
+
+
+def save(folder: Path, **arrays: Any) -> Path:
+    logits, y = real()
+    np.savez(folder / "bad.npz", **{"target": y, "logits": logits, **arrays})
+    return folder / "bad.npz"
+
+
+def changed(array: np.ndarray, place: Any, value: Any) -> np.ndarray:
+    other = array.astype(np.float64).copy()
+    other[place] = value
+    return other
+
+
+@pytest.mark.parametrize(
+    ("arrays", "options", "sentence"),
+    [
+        (
+            lambda: {"logits": real_probs() * changed(np.ones((1297, 1)), [3, 8], 0.6)},
+            "probs",
+            "got 2 of 1297 that do not",
+        ),
+        (lambda: {"logits": changed(real_probs(), (5, 0), 0.5)}, "probs", "(sample 5 sums to"),
+        (dict, "probs", "which look like logits or log-probabilities; say --kind logits"),
+        (lambda: {"logits": changed(real()[0], (7, [1, 2]), np.nan)}, "logits", "2 value(s) missing, NaN or infinite"),
+        (lambda: {"logits": changed(real()[0], (7, 1), np.nan)}, "logits", "in column 1 (1), first in sample 7"),
+        (lambda: {"target": real()[1] + 3}, "logits", "10, 11, 12 is not among the classes"),
+        (lambda: {"target": np.array(["cat"] * 1297)}, "logits", "1 of its labels are not among the 10 classes: 'cat'"),
+        (lambda: {"target": real()[1] - 1}, "logits", "'-1'"),
+        (lambda: {"target": changed(real()[1], 4, 0.5)}, "logits", "target in sample 4: expected a class"),
+        (lambda: {"target": real()[1][:-1]}, "logits", "expected 1296 rows"),
+        (lambda: {"predicted": real()[1][:-1]}, "labels", "expected 1297 in"),
+        (lambda: {"logits": real()[0][0]}, "logits", "expected numbers of shape (n, K)"),
+        (lambda: {"target": real()[0]}, "logits", "expected one class a sample"),
+        (lambda: {"target": [], "logits": np.zeros((0, 3))}, "logits", "has no samples"),
+        (lambda: {"classes": ["a", "b"]}, "logits", "expected 10 names, one for each score, got 2"),
+        (lambda: {"classes": ["a"] * 10}, "logits", "duplicate name 'a'"),
+    ],
+)
+def test_arrays_that_are_wrong(folder: Path, arrays: Any, options: str, sentence: str):
+    names = ["--scores", "logits"] if options == "probs" else []
+    assert sentence in refused(save(folder, **arrays()), "--kind", options, *names)
+
+
+def test_what_it_is_must_be_said(folder: Path):
+    assert "say whether" in refused(folder / "probs.csv")
+    assert "it has 'logits', 'predicted'" in refused(save(folder, predicted=real()[1]))
+    assert "Invalid value for '--kind'" in call(folder / "probs.csv", "--kind", "prob").stderr
+    with pytest.raises(InputError, match=r"kind: expected one of .* Did you mean 'probs'"):
+        audit(folder / "probs.csv", kind="prob")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--target", "targit"], "has no 'targit', only 'logits', 'target'. Did you mean 'target'?"),
+        (["--scores", "logit"], "Did you mean 'logits'?"),
+        (["--kind", "labels"], "predicted: "),
+        (["--columns", "a,b"], "holds arrays; name the one with the scores (--scores)"),
+        (["--taxonomy", "cifar10"], "10 of 10 are not in the taxonomy: '0', '1', '2', '3', '4' and 5 more; say what"),
+        (["--taxonomy", "cifar11"], "Did you mean 'cifar10'"),
+        (["--classes", "a,b"], "expected 10 names, one for each score, got 2"),
+        (["--classes", "names.tyt"], "expected a,b,c, a text file with a name a line, or 'taxonomy'"),
+        (["--classes", "taxonomy"], "give a tree too"),
+        (["--top", "0"], "top: expected a whole number of at least 1"),
+        (["--seed", "-1"], "seed: expected a whole number of at least 0"),
+    ],
+)
+def test_names_that_are_wrong(folder: Path, options: list[str], sentence: str):
+    assert sentence in refused(folder / "logits.npz", *options)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "content", "options", "sentence"),
+    [
+        (".csv", "", [], "the file is empty"),
+        (".npz", "", [], "the file is empty"),
+        (".csv", "target,cat,dog\n", ["--kind", "probs"], "columns but no rows"),
+        (".jsonl", "\n\n", ["--kind", "probs"], "the table is empty"),
+        (".npz", "no numpy", [], "numpy"),
+        (".tsv", "target\tcat", [], "expected a name that ends in .npz, .csv, .jsonl, .parquet"),
+        (".csv", "target,cat,dog\ncat,.5,.5\ndgo,.5,.5\n", ["--kind", "probs"], "'dgo' (near 'dog')"),
+        (".csv", "target,cat,dog\ncat,.5,.5\ndog,,.5\n", ["--kind", "probs"], "in column cat (1), first in line 3"),
+        (".csv", "target,cat,dog\n,.5,.5\n", ["--kind", "probs"], "target in line 2: expected a class"),
+        (
+            ".csv",
+            "target,cat,dog\ncat,.5,.5\ndog,.9,.5\n",
+            ["--kind", "probs"],
+            "got 1 of 2 that do not (line 3 sums to 1.4)",
+        ),
+        (
+            ".csv",
+            "target,file,cat,dog\ncat,a.png,1,0\n",
+            ["--kind", "probs"],
+            "expected a number in column 'file', got 'a.png'",
+        ),
+        (".csv", "truth,cat,dog\ncat,.5,.5\n", ["--kind", "probs"], "has none of 'y', 'targets', 'target'"),
+        (".csv", "y,label,cat,dog\ncat,cat,.5,.5\n", ["--kind", "probs"], "has 'y', 'label'; name the one"),
+        (".csv", "targe,cat,dog\ncat,.5,.5\n", ["--kind", "probs"], "Did you mean 'targe'?"),
+        (".csv", "target,cat,dog\ncat,.5,.5\n", ["--kind", "probs", "--columns", "cat,dgo"], "Did you mean 'dog'?"),
+        (".csv", "target,cat,dog\ncat,.5,.5\n", ["--kind", "probs", "--columns", "p_*"], "got 'p_*'"),
+        (".csv", "target,predicted\ncat,cat\n", ["--kind", "probs"], "say so (--kind labels)"),
+        (".csv", "target,guess\ncat,cat\n", ["--kind", "labels"], "has no 'predicted'"),
+        (".csv", "target,probs\ncat,.5\n", [], "expected a list of numbers in column 'probs'"),
+        (".csv", "target,cat,dog\ncat,.5\n", ["--kind", "probs"], "line 2: expected 3 values"),
+        (
+            ".jsonl",
+            '{"y": 0, "probs": [1, 0]}\n{"y": 0, "probs": [1]}\n',
+            [],
+            "line 2: expected 2 scores, as in line 1, got 1",
+        ),
+        (".jsonl", '{"y": 0, "probs": [1, "x"]}\n', [], "expected a number in column 'probs', got 'x'"),
+        (".jsonl", '{"y": 0, "probs": [[1, 2], [3, 4]]}\n', [], "expected a list of numbers in column 'probs'"),
+        (".jsonl", '{"y": 0, "probs": [null, 1]}\n', [], "1 value(s) missing, NaN or infinite"),
+        (".jsonl", '{"y": null, "predicted": 1}\n', [], "target in line 1: expected a class"),
+        (".parquet", "no parquet", ["--kind", "probs"], "not a readable parquet file"),
+    ],
+)
+def test_files_that_are_wrong(tmp_path: Path, suffix: str, content: str, options: list[str], sentence: str):
+    file = tmp_path / f"bad{suffix}"
+    file.write_text(content)
+    assert sentence in refused(file, *options)
+
+
+def test_a_file_that_is_not_there(folder: Path):
+    assert "there is no such file. Did you mean 'logits.npz'?" in refused(folder / "logit.npz")
+
+
+def test_classes_that_the_taxonomy_lacks_are_listed_with_what_is_near(folder: Path):
+    file = folder / "p.csv"
+    file.write_text(table("target,kat,dog,sheep", ["kat,.7,.2,.1", "dog,.3,.3,.4"]))
+    said = refused(file, "--kind", "probs", "--taxonomy", folder / "tree.json")
+    assert "2 of 3 are not in the taxonomy: 'kat' (near 'cat'), 'sheep'." in said
+    file.write_text(table("target,cat,farm", ["cat,.7,.3"]))
+    assert "'farm' is an inner node" in refused(file, "--kind", "probs", "--taxonomy", folder / "tree.json")
+    file.write_text(table("target,predicted", ["cat,dgo"]))
+    assert "'dgo' (near 'dog')" in refused(file, "--taxonomy", folder / "tree.json")
+    file.write_text(table("target,predicted", ["0,1"]))
+    assert "--classes taxonomy" in refused(file, "--taxonomy", folder / "tree.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("c.csv", "true,cat,dog,cow\ncat,0,-1,2\ndog,1,0,3\ncow,2,3,0\n", "not negative, got -1.0 at [0, 1]"),
+        ("c.csv", "true,cat,dog\ncat,0,1\ndog,1,0\n", "no row for the class 'cow'"),
+        ("c.csv", "true,kat,dog,cow\nkat,0,1,2\ndog,1,0,3\ncow,2,3,0\n", "no row for the class 'cat' (near 'kat')"),
+        ("c.csv", "t,cat,dog,cow,pig\ncat,0,1,1,1\ndog,1,0,1,1\ncow,1,1,0,1\npig,1,1,1,0\n", "'pig' is none of the 3"),
+        ("c.csv", "true,cat,dog,cow\ndog,0,1,2\ndog,1,0,3\ncow,2,3,0\n", "expected the same classes"),
+        ("c.csv", "true,cat,dog,cow\ncat,0,1,2\n", "expected the same classes"),
+        ("c.csv", "true,cat,dog,cow\ncat,0,1\ndog,1,0,3\ncow,2,3,0\n", "3 classes in its heading and 2 numbers"),
+        ("c.csv", "true,cat,dog,cow\ncat,0,x,2\ndog,1,0,3\ncow,2,3,0\n", "holds what is no number"),
+        (
+            "c.csv",
+            "true,cat,dog,cow\ncat,0,nan,2\ndog,1,0,3\ncow,2,3,0\n",
+            "expected finite numbers, got nan at [0, 1]",
+        ),
+        ("c.csv", "", "is empty"),
+        ("c.txt", "", "expected a .csv or .npz file"),
+    ],
+)
+def test_costs_that_are_wrong(folder: Path, name: str, content: str, sentence: str):
+    (folder / name).write_text(content)
+    said = refused(folder / "probs.csv", "--kind", "probs", "--costs", folder / name)
+    assert said.startswith("Error: costs: ")
+    assert sentence in said
+
+
+def test_costs_without_names_or_of_another_size(folder: Path):
+    np.savez(folder / "c.npz", costs=np.ones((3, 3)))
+    assert "lacks the arrays" in refused(folder / "probs.csv", "--kind", "probs", "--costs", folder / "c.npz")
+    with pytest.raises(InputError, match="expected 10 x 10 for 10 classes"):
+        audit(folder / "logits.npz", costs=np.ones((3, 3)))
+    assert "there is no file" in refused(folder / "logits.npz", "--costs", folder / "d.npz")
+
+
+@pytest.mark.parametrize("groups", [["pet", "pet", "farm"], "abc", None, [[0], [1, 2]]])
+def test_groups_of_classes_are_numbers(groups: Any):
+    probs, target = torch.eye(3), torch.arange(3)
+    with pytest.raises(InputError, match="groups: expected the number of a group for each class"):
+        metrics.superclass_accuracy(probs, target, groups)
+    with pytest.raises(InputError, match="groups: "):
+        metrics.superclass_accuracy_by_kmeans(probs, probs, target, groups)
+
+
+# The guide.
+
+
+def test_the_guides_example_says_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """All but the figures, which follow scikit-learn's solver, word for word; and its lines of Python."""
+    text = (Path(__file__).resolve().parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
+    parts = {
+        kind: re.findall(rf"```{kind}\n(.*?)```", text, flags=re.DOTALL) for kind in ("python", "json", "sh", "text")
+    }
+    monkeypatch.chdir(tmp_path)
+    Path("tree.json").write_text(parts["json"][0])
+    names: dict[str, Any] = {}
+    for code in parts["python"]:
+        exec(code, names)
+    printed = call(*shlex.split(parts["sh"][1])[2:]).stdout
+    assert _words(printed) == _words(parts["text"][0])
+    assert names["found"].basics.mistakes == pytest.approx(133, abs=5)
+
+
+def _words(text: str) -> set[str]:
+    """What lines begin with, up to the first figure; the learned tree's lines left out."""
+    starts = (re.split(r"[-+\d]", line)[0].strip() for line in text.splitlines() if "──" not in line)
+    return {start for start in starts if start and "undefined" not in start}
+
+
+def test_rows_of_costs_may_stand_in_another_order_than_columns(folder: Path):
+    (folder / "a.csv").write_text("true,cat,dog,cow\ncat,0,1,2\ndog,3,0,4\ncow,5,6,0\n")
+    (folder / "b.csv").write_text("true,dog,cow,cat\ncow,6,0,5\ncat,1,2,0\ndog,0,4,3\n")
+    one, other = (in_class_order(read_costs(folder / name), ["cat", "dog", "cow"]) for name in ("a.csv", "b.csv"))
+    assert one.tolist() == other.tolist() == [[0, 1, 2], [3, 0, 4], [5, 6, 0]]

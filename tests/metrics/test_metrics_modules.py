@@ -1,0 +1,264 @@
+"""The torchmetrics classes give what the functions give: over batches, and over two processes."""
+
+import copy
+import math
+import pickle
+import subprocess
+import sys
+from datetime import timedelta
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torchmetrics import MetricCollection
+
+from labelkin import InputError, metrics
+from labelkin._extras import MissingExtra
+from labelkin.metrics import _torchmetrics as modules
+from labelkin.metrics._tree_tensors import class_distances, tree_tensors
+from labelkin.structure import DISTANCES as DISTANCES_KNOWN
+from support.trees import KINDS, random_taxonomy
+
+CLASSES = 9
+TREE = random_taxonomy(np.random.default_rng(4), CLASSES, "unbalanced")
+DISTANCES = TREE.distance("semantic")
+
+
+def drawn() -> tuple[Tensor, Tensor]:
+    draw = torch.Generator().manual_seed(0)
+    return (2 * torch.randn(61, CLASSES, generator=draw)).softmax(-1), torch.randint(CLASSES, (61,), generator=draw)
+
+
+def weighted(predicted: Tensor, target: Tensor, *, normalize: bool) -> float:
+    confusion = metrics.confusion_matrix(predicted, target, CLASSES)
+    return metrics.weighted_accuracy(confusion, DISTANCES, normalize=normalize).mean
+
+
+CASES = {  # the class, what it takes, and the function of all samples
+    "accuracy": (modules.Accuracy, "predicted", lambda p, y: metrics.accuracy(p, y).mean),
+    "top 3": (lambda: modules.TopKAccuracy(k=3), "probs", lambda p, y: metrics.top_k_accuracy(p, y, k=3).mean),
+    "severity": (
+        lambda: modules.MistakeSeverity(taxonomy=TREE),
+        "predicted",
+        lambda p, y: metrics.mistake_severity(p, y, TREE).mean,
+    ),
+    "distance": (
+        lambda: modules.AverageDistance(taxonomy=TREE, k=5, distance="edges"),
+        "probs",
+        lambda p, y: metrics.average_distance(p, y, TREE, k=5, distance="edges").mean,
+    ),
+    "precision": (
+        lambda: modules.HierarchicalPrecision(taxonomy=TREE),
+        "predicted",
+        lambda p, y: metrics.hierarchical_precision(p, y, TREE).mean,
+    ),
+    "recall": (
+        lambda: modules.HierarchicalRecall(taxonomy=TREE),
+        "predicted",
+        lambda p, y: metrics.hierarchical_recall(p, y, TREE).mean,
+    ),
+    "f1": (
+        lambda: modules.HierarchicalF1(taxonomy=TREE),
+        "predicted",
+        lambda p, y: metrics.hierarchical_f1(p, y, TREE).mean,
+    ),
+    "weighted": (
+        lambda: modules.WeightedAccuracy(distances=DISTANCES),
+        "predicted",
+        lambda p, y: weighted(p, y, normalize=False),
+    ),
+    "weighted, normalized": (
+        lambda: modules.WeightedAccuracy(distances=DISTANCES, normalize=True),
+        "predicted",
+        lambda p, y: weighted(p, y, normalize=True),
+    ),
+    "calibration": (
+        lambda: modules.CalibrationError(bins=7),
+        "probs",
+        lambda p, y: metrics.expected_calibration_error(p, y, bins=7).error,
+    ),
+    "brier": (modules.BrierScore, "probs", lambda p, y: metrics.brier_score(p, y).mean),
+}
+every_case = pytest.mark.parametrize("name", CASES)
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:weighted_accuracy. undefined .NaN. for"
+)  # a class absent from few samples
+
+
+def fed(name: str) -> tuple[Tensor, Tensor]:
+    probs, target = drawn()
+    return (probs if CASES[name][1] == "probs" else probs.argmax(-1)), target
+
+
+@every_case
+def test_batches_add_up_to_the_function(name: str):
+    given, target = fed(name)
+    metric = CASES[name][0]()
+    for rows in torch.arange(len(target)).split([30, 1, 0, 20, 10]):
+        metric.update(given[rows], target[rows])
+    found = metric.compute()
+    assert found.dtype == torch.float64
+    assert float(found) == pytest.approx(CASES[name][2](given, target), abs=1e-9)
+    metric.reset()
+    metric.update(given[:7], target[:7])
+    assert float(metric.compute()) == pytest.approx(CASES[name][2](given[:7], target[:7]), abs=1e-9)
+
+
+@every_case
+def test_a_step_gives_the_batch_and_a_copy_goes_on(name: str):
+    given, target = fed(name)
+    metric = CASES[name][0]()
+    assert float(metric(given[:20], target[:20])) == pytest.approx(CASES[name][2](given[:20], target[:20]), abs=1e-9)
+    for twin in (copy.deepcopy(metric), pickle.loads(pickle.dumps(metric))):
+        twin.update(given[20:], target[20:])
+        assert float(twin.compute()) == pytest.approx(CASES[name][2](given, target), abs=1e-9)
+
+
+@every_case
+def test_without_samples_it_is_undefined(name: str):
+    metric = CASES[name][0]()
+    metric.update(*(part[:0] for part in fed(name)))
+    with pytest.warns(metrics.UndefinedMetric, match="undefined"):
+        assert math.isnan(metric.compute())
+
+
+def test_a_batch_without_mistakes_is_passed_over_in_silence(recwarn):
+    metric = modules.MistakeSeverity(taxonomy=TREE)
+    metric.update(torch.tensor([1, 2]), torch.tensor([1, 2]))
+    metric.update(torch.tensor([1]), torch.tensor([0]))
+    assert float(metric.compute()) == TREE.distance("height", 0, 1)
+    assert not recwarn.list
+
+
+def test_two_processes_give_what_one_gives(tmp_path: Path):
+    """Shards of 50 and 11 samples."""
+    processes = [
+        subprocess.Popen([sys.executable, __file__, str(rank), str(tmp_path)], stderr=subprocess.PIPE, text=True)
+        for rank in range(2)
+    ]
+    for process in processes:
+        _, complaints = process.communicate(timeout=120)
+        assert process.returncode == 0, complaints
+    for rank in range(2):
+        found = torch.load(tmp_path / f"found.{rank}")
+        assert found == pytest.approx({name: CASES[name][2](*fed(name)) for name in CASES}, abs=1e-9)
+
+
+@every_case
+def test_an_update_waits_for_no_device(name: str):
+    """Tensors without contents: whatever reads a number, or makes a shape of one, fails on them."""
+    metric = CASES[name][0]().to("meta")
+    metric.update(*(part.to("meta") for part in fed(name)))
+    assert all(getattr(metric, state).device.type == "meta" for state in metric._defaults)
+
+
+@pytest.mark.parametrize("kind", DISTANCES_KNOWN)
+@pytest.mark.parametrize("tree_kind", KINDS)
+def test_distances_on_tensors_are_the_taxonomys(tree_kind: str, kind):
+    tree = random_taxonomy(np.random.default_rng(7), CLASSES, tree_kind)
+    everyone = torch.arange(CLASSES)
+    found = class_distances(tree_tensors(tree), kind, everyone.unsqueeze(1), everyone)
+    assert np.array_equal(found.numpy(), tree.distance(kind))
+
+
+def test_the_classes_are_at_the_package():
+    for name in modules.__all__:
+        assert getattr(metrics, name) is getattr(modules, name)
+        assert name in dir(metrics)
+    with pytest.raises(AttributeError, match="no attribute 'Accurac'"):
+        _ = metrics.Accurac
+
+
+def test_hierarchical_classes_take_nodes():
+    draw = torch.Generator().manual_seed(0)
+    nodes, target = torch.randint(len(TREE), (30,), generator=draw), torch.randint(CLASSES, (30,), generator=draw)
+    metric = modules.HierarchicalF1(taxonomy=TREE, predicted_as="nodes")
+    metric.update(nodes, target)
+    expected = metrics.hierarchical_f1(nodes, target, TREE, predicted_as="nodes").mean
+    assert float(metric.compute()) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "severity", "f1", "weighted", "brier"])
+def test_values_are_checked_on_the_cpu(name: str):
+    given, target = fed(name)
+    with pytest.raises(InputError, match="target: expected class positions from 0"):
+        CASES[name][0]().update(given, target - CLASSES)
+
+
+def test_without_torchmetrics_one_sentence_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torchmetrics", None)
+    monkeypatch.delitem(sys.modules, "labelkin.metrics._torchmetrics")
+    with pytest.raises(MissingExtra, match=r"needs torchmetrics.*pip install 'labelkin\[torchmetrics\]'"):
+        import_module("labelkin.metrics._torchmetrics")
+
+
+def test_the_functions_import_neither_torchmetrics_nor_scikit_learn():
+    code = "import sys, labelkin.metrics; print({'torchmetrics', 'sklearn', 'scipy.stats'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def work(rank: int, folder: Path) -> None:
+    """One of the two processes."""
+    meeting = f"file://{folder}/store"
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2, timeout=timedelta(seconds=60))
+    found = {}
+    for name, (make, _, _) in CASES.items():
+        given, target = (part.split([50, 11])[rank] for part in fed(name))
+        metric = make()
+        metric.update(given, target)
+        found[name] = float(metric.compute())
+    torch.save(found, folder / f"found.{rank}")
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    work(int(sys.argv[1]), Path(sys.argv[2]))
+
+
+def wide(k: int) -> Tensor:
+    """Scores that prefer the first class, and the others in order."""
+    return -torch.arange(10.0).expand(k, 10)
+
+
+def test_a_collection_keeps_metrics_apart_that_begin_alike():
+    """torchmetrics updates one of several whose states are equal after the first batch; here all are right in it."""
+    other = random_taxonomy(np.random.default_rng(5), 10, "unbalanced")
+    tree = random_taxonomy(np.random.default_rng(6), 10, "unbalanced")
+    apart = {
+        "top 1": modules.TopKAccuracy(k=1),
+        "top 5": modules.TopKAccuracy(k=5),
+        "height": modules.AverageDistance(taxonomy=tree),
+        "edges": modules.AverageDistance(taxonomy=tree, distance="edges"),
+        "other": modules.AverageDistance(taxonomy=other),
+    }
+    collection = MetricCollection(copy.deepcopy(apart))
+    for scores, target in [(wide(2), torch.tensor([0, 0])), (wide(10), torch.full((10,), 3))]:
+        collection.update(scores, target)
+        for metric in apart.values():
+            metric.update(scores, target)
+    assert collection.compute() == {name: metric.compute() for name, metric in apart.items()}
+
+
+def test_a_collection_keeps_trees_and_tables_apart():
+    trees = [random_taxonomy(np.random.default_rng(seed), CLASSES, "unbalanced") for seed in (1, 2)]
+    apart = {f"severity {i}": modules.MistakeSeverity(taxonomy=tree) for i, tree in enumerate(trees)}
+    apart |= {f"f1 {i}": modules.HierarchicalF1(taxonomy=tree) for i, tree in enumerate(trees)}
+    apart |= {f"weighted {i}": modules.WeightedAccuracy(distances=t.distance("semantic")) for i, t in enumerate(trees)}
+    collection = MetricCollection(copy.deepcopy(apart))
+    right = torch.zeros(3, dtype=torch.int64)
+    for predicted, target in [(right, right), (torch.arange(CLASSES), torch.arange(CLASSES).flip(0))]:
+        collection.update(predicted, target)
+        for metric in apart.values():
+            metric.update(predicted, target)
+    assert collection.compute() == {name: metric.compute() for name, metric in apart.items()}
+
+
+def test_a_collection_still_shares_what_is_the_same():
+    same = MetricCollection([modules.HierarchicalPrecision(taxonomy=TREE), modules.HierarchicalRecall(taxonomy=TREE)])
+    same.update(torch.tensor([0, 1]), torch.tensor([0, 2]))
+    assert [len(group) for group in same.compute_groups.values()] == [2]

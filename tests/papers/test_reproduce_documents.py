@@ -1,0 +1,222 @@
+"""Documents are what the results say: hand-worked results in, sentences out, and nothing typed by hand in between."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from labelkin._checks import InputError
+from labelkin.comparison import compare
+from labelkin.papers import documents, write_documents
+from labelkin.runs._results_file import export_runs
+from labelkin.training import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(
+    objective, accuracy, seed=0, *, data="cifar100", backbone="resnet-18-double", options=None, final=None, **settings
+):
+    training = {"epochs": 100, "batch_size": 128, "schedule": "step", "gamma": 0.2, "milestones": [40, 80]}
+    training |= {"augment": ["flip", "pad-crop:4"], "seed": seed, **settings}
+    plain = {name: getattr(Settings.of(**training), name) for name in Settings.__dataclass_fields__}
+    label = " ".join([objective, *(f"{name}={value}" for name, value in (options or {}).items())])
+    return {
+        "id": f"{objective}-{seed}",
+        "label": label,
+        "objective": objective,
+        "data": data,
+        "data_options": {},
+        "backbone": backbone,
+        "taxonomy": None,
+        "tree": "own",
+        "seed": seed,
+        "options": options or {},
+        "settings": plain,
+        "environment": {"device": "cpu"},
+        "final": {"accuracy": accuracy, **(final or {})},
+        "seconds": 10.0 if objective == "one-hot" else 12.0,
+        "curve": [accuracy - 0.1, accuracy],
+    }
+
+
+def written(folder, *runs, recipe=None, name="some", **more):
+    told = {"name": name, "recipe": recipe, "command": "labelkin compare plan.yaml", "machine": "one H200"}
+    told |= {"date": "2026-11-15", "missing": [], "runs": list(runs), **more}
+    (folder / f"{name}.json").write_text(json.dumps(told))
+    return documents(folder)
+
+
+def line_of(text, *words):
+    (found,) = [line for line in text.splitlines() if line.startswith("|") and all(word in line for word in words)]
+    return [cell.strip() for cell in found.strip("|").split("|")]
+
+
+def test_committed_documents_follow_from_the_results():
+    for name, text in documents(ROOT / "results").items():
+        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text, f"run `make docs`: {name} is out of date"
+
+
+def test_published_against_measured(tmp_path):
+    told = written(
+        tmp_path,
+        run("one-hot", 0.7254),
+        run("label-embedding", 0.7677, options={"weights": "released"}),
+        run("label-smoothing", 0.75),
+        recipe="003-table2, 003-figure2",
+        missing=["CIFAR-10 was not reached."],
+    )["reproduction.md"]
+    assert line_of(told, "| ResNet-18 |", "error")[3:] == ["27.35 ± 0.4", "27.46", "1", "within spread"]
+    embedding = line_of(told, "| ResNet-LabelEmb-18 |", "error")
+    assert embedding[3:] == ["23.97 ± 0.33", "23.23", "1", "better by 0.74; direction as published, not settled"]
+    assert line_of(told, "converges faster", "no")[2].startswith("CIFAR-100 ResNet-LabelEmb-18")
+    assert "3 runs, seeds 0; one H200, 2026-11-15; protocol clean." in told
+    assert "Missing: CIFAR-10 was not reached." in told
+    assert "`labelkin compare plan.yaml`" in told
+    assert "without a cell in print: label-smoothing." in told
+    assert "| MNIST |" not in told  # what was not run is counted, not listed
+    assert "Printed numbers that were not measured: 8." in told
+
+
+def test_files_of_one_table_are_told_as_one(tmp_path):
+    written(tmp_path, run("one-hot", 0.7254), recipe="003-table2", name="here", missing=["The rest."])
+    embedding = run("label-embedding", 0.7677, options={"weights": "released"})
+    told = written(tmp_path, embedding, recipe="003-table2", name="there")["reproduction.md"]
+    assert told.count("## 003-table2") == 1
+    assert line_of(told, "| ResNet-LabelEmb-18 |", "error")[-1].endswith("direction as published, not settled")
+    assert (
+        told.index("`results/here.json`: 1 runs")
+        < told.index("Missing: The rest.")
+        < told.index("`results/there.json`")
+    )
+
+
+def test_a_shorter_run_is_judged_by_direction_alone(tmp_path):
+    runs = [run("one-hot", 0.70, seed, epochs=30) for seed in (0, 1)]
+    released = {"weights": "released"}
+    runs += [run("label-embedding", 0.74 + seed / 1000, seed, epochs=30, options=released) for seed in (0, 1)]
+    told = written(tmp_path, *runs, recipe="003-table2")["reproduction.md"]
+    assert line_of(told, "ResNet-LabelEmb-18", "error")[-1] == "direction reproduced"
+    assert "CIFAR-100: 30 of the paper's 100 epochs." in told
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"options": {"weights": "paper"}},
+        {"backbone": "resnet-18"},
+        {"data": "cifar10"},
+        {"lr": 0.1},
+    ],
+)
+def test_runs_of_something_else_stand_for_no_cell(tmp_path, other):
+    told = written(
+        tmp_path, run("label-embedding", 0.7, **{"options": {"weights": "released"}, **other}), recipe="003-table2"
+    )["reproduction.md"]
+    assert "| ResNet-LabelEmb-18 |" not in told
+    assert "without a cell in print" in told
+
+
+def test_every_table_is_listed_measured_or_not(tmp_path):
+    told = written(tmp_path, run("one-hot", 0.7), recipe="003-table2")["reproduction.md"]
+    assert line_of(told, "| 003-table2 |")[2] == "`results/some.json`"
+    assert line_of(told, "| 004-table3 |")[2] == "no"
+
+
+def test_the_guide_says_what_was_shown(tmp_path):
+    runs = []
+    for seed, accuracy in enumerate((0.90, 0.91, 0.92)):
+        runs.append(run("one-hot", accuracy, seed, final={"ahd5": 2.0, "crm_ahd5": 1.0, "ece": 0.05}))
+        off = 0.001 * (seed - 1)  # a spread of .1 points: Student's half-width of three is .25
+        runs.append(
+            run("label-embedding", accuracy + 0.01 + off, seed, final={"ahd5": 1.5, "crm_ahd5": 0.9, "ece": 0.06})
+        )
+        runs.append(
+            run("adaptive-labels", accuracy - 0.02 + off, seed, final={"ahd5": 0.8, "crm_ahd5": 0.7, "ece": 0.02})
+        )
+        runs.append(run("label-smoothing", accuracy + (0.01, -0.01, 0.0)[seed], seed, final={"ece": 0.05}))
+    runs.append(run("mixed-cross-entropy", 0.93))
+    told = written(tmp_path, *runs)["choosing.md"]
+    setting = "cifar100, resnet-18-double, 100 epochs"
+    better = f"- `label-embedding`: shown better than one-hot in 1 of 1 comparison: {setting} (+1.00 [+0.75, +1.25])."
+    assert better in told
+    assert (
+        f"- `adaptive-labels`: shown worse than one-hot in 1 of 1 comparison: {setting} (-2.00 [-2.25, -1.75])." in told
+    )
+    assert "- `label-smoothing`: no difference shown in 1 of 1 comparison." in told
+    assert "- `mixed-cross-entropy`: one seed alone, which shows nothing, in 1 of 1 comparison (+3.00)." in told
+    assert "- `hierarchical`: not measured." in told
+    assert "- `semantic-smoothing`: not measured with `relation: ordinal`." in told
+    assert "- `confidence-penalty`: not measured under label noise." in told
+    assert (
+        "- `label-embedding`: reaches the best accuracy that one-hot ever has in 1 of 1 comparison, and leaves 0 %"
+        in told
+    )
+    assert "Of 2 comparisons, 2 have a lower mean AHD@5 than one-hot, and 1 a lower one than one-hot with CRM." in told
+    assert "lowest with `adaptive-labels` (-0.030 on average over its settings)" in told
+    assert "highest with `label-embedding` (+0.010)" in told
+    assert line_of(told, "| label-embedding | 1 |")[1:] == ["1", "1.20", "in 1 of 1, 0 % on average"]
+
+
+def test_milder_mistakes_count_beyond_crm(tmp_path):
+    mild = {"ahd5": 0.9, "crm_ahd5": 0.9}
+    told = written(
+        tmp_path, run("one-hot", 0.9, final={"ahd5": 2.0, "crm_ahd5": 1.0}), run("hierarchical", 0.9, final=mild)
+    )["choosing.md"]
+    assert "(+0.00); mean AHD@5 below that of one-hot with CRM in 1 of 1 comparison." in told
+
+
+def test_settings_are_kept_apart(tmp_path):
+    told = written(
+        tmp_path,
+        run("one-hot", 0.9),
+        run("label-smoothing", 0.91),
+        run("one-hot", 0.8, backbone="resnet-18"),
+        run("label-smoothing", 0.79, backbone="resnet-18"),
+    )["choosing.md"]
+    assert "one seed alone, which shows nothing, in 2 of 2 comparisons (-1.00 to +1.00)" in told
+
+
+def test_without_results_nothing_is_claimed(tmp_path):
+    told = documents(tmp_path / "nowhere")
+    assert "Nothing measured yet" in told["choosing.md"]
+    assert "Nothing measured yet" in told["reproduction.md"]
+    assert "| 003-table2 |" in told["reproduction.md"]
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"runs": 3}', '{"runs": [{}]}'])
+def test_a_damaged_file_is_named(tmp_path, content):
+    (tmp_path / "bad.json").write_text(content)
+    with pytest.raises(InputError, match=r"bad\.json: not a file of `labelkin runs export`"):
+        documents(tmp_path)
+
+
+def test_real_runs_through_the_whole_way(tmp_path):
+    compared = compare(
+        "digits",
+        objectives=["one-hot", "label-smoothing"],
+        seeds=(0, 1),
+        out=tmp_path / "runs",
+        epochs=1,
+        backbone="mlp",
+    )
+    (tmp_path / "results").mkdir()
+    export_runs(tmp_path / "runs", tmp_path / "results" / "digits.json")
+    (tmp_path / "docs").mkdir()
+    paths = write_documents(tmp_path / "results", tmp_path / "docs")
+    told = next(path for path in paths if path.name == "choosing.md").read_text(encoding="utf-8")
+    row = next(row for row in compared.rows if row.label == "label-smoothing")
+    assert line_of(told, "| label-smoothing | 2 |", "digits, mlp", f"{100 * row.accuracy:.2f}")
+    assert f"{100 * row.difference:+.2f} [" in told
+
+
+def test_a_setting_names_the_encoder_of_its_texts(tmp_path):
+    runs = [run(objective, 0.7, seed) for objective in ("one-hot", "label-smoothing") for seed in (0, 1)]
+    encoded = [{**one, "data_options": {"encoder": "minilm"}} for one in runs]
+    written(tmp_path, *runs, name="default")
+    told = written(tmp_path, *encoded, name="minilm")["choosing.md"]
+    settings = {line_of_setting[0] for line_of_setting in (line.strip("| ").split(" | ") for line in told.splitlines())}
+    assert {
+        "cifar100, resnet-18-double, 100 epochs",
+        "cifar100, resnet-18-double, 100 epochs, encoder minilm",
+    } <= settings

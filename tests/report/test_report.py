@@ -1,0 +1,385 @@
+"""What the report says: its first sentence, its numbers, and what it shows where parts are missing."""
+
+import csv
+import json
+import re
+import shutil
+from base64 import b64decode, b64encode
+from hashlib import sha256
+from io import BytesIO
+from math import nan
+from pathlib import Path
+from statistics import mean, stdev
+from time import process_time
+
+import pytest
+import torch
+import typer
+from PIL import Image
+from typer.testing import CliRunner
+
+from labelkin import InputError, Taxonomy
+from labelkin.cli._report import report
+from labelkin.comparison import Comparison, Row, summarise
+from labelkin.report import read_comparisons, targets, write_model_page, write_report
+from labelkin.report._build_page import gather
+from labelkin.report._groups import superclasses
+from labelkin.report._images import png_uri
+from labelkin.report._leaderboard import COLUMNS, leaderboard, verdict
+from labelkin.report._mistakes import mistakes_of
+from labelkin.report._page_model import Page, Panel
+from labelkin.report._provenance import compare_command
+from labelkin.report._subject import subject
+from labelkin.report._write import render
+from labelkin.report.figures._learning import mean_curves
+from labelkin.runs import Record, Store
+from labelkin.structure import _catalogue as catalogue
+
+pytest_plugins = ["support.report_pages"]
+
+
+def record(label: str, seed: int, severity: float) -> Record:
+    config = {"objective": label, "settings": {"seed": seed}}
+    return Record("0", Path(label), label, config, {"accuracy": 0.9, "severity": severity}, 1.0)
+
+
+def row(label: str, difference: float, low: float, high: float, *, runs: int = 3, severity: float = 2.0) -> Row:
+    return Row(
+        label, label, runs, tuple(range(runs)), 0.9 + difference, 0.01, difference, 0.01, low, high, severity=severity
+    )
+
+
+def compared(
+    *rows: Row, reference: str | None = "one-hot", severities: dict[str, list[float]] | None = None
+) -> Comparison:
+    given = severities or {each.label: [each.severity] * each.runs for each in rows}
+    records = {label: [record(label, seed, s) for seed, s in enumerate(found)] for label, found in given.items()}
+    return Comparison(list(rows), reference, "digits", "given", Path("runs"), records, [])
+
+
+REFERENCE = row("one-hot", 0.0, 0.0, 0.0)
+ALONE = row("one-hot", 0.0, nan, nan, runs=1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind", "advice", "sentence"),
+    [
+        (
+            [REFERENCE, row("a", 0.012, 0.004, 0.02), row("b", 0.02, 0.001, 0.039)],
+            "winner",
+            "Use b",
+            "b is 2.00 points more accurate than one-hot (95 % interval +0.10 to +3.90, n = 3 seeds).",
+        ),
+        (
+            [REFERENCE, row("a", 0.003, -0.002, 0.008), row("b", -0.02, -0.03, -0.01)],
+            "tie",
+            "Stay with one-hot",
+            "No difference shown between a, the best rival, and one-hot (+0.30 points, 95 % interval −0.20 to +0.80 "
+            "includes 0, n = 3 seeds).",
+        ),
+        (
+            [REFERENCE, row("a", -0.011, -0.02, -0.002)],
+            "behind",
+            "Stay with one-hot",
+            "a, the best rival, is 1.10 points less accurate than one-hot (95 % interval −2.00 to −0.20, n = 3 seeds).",
+        ),
+        (
+            [ALONE, row("a", 0.05, nan, nan, runs=1)],
+            "one seed",
+            "Run more seeds",
+            "One seed cannot tell a difference from chance: a has the highest accuracy, 95.00 % against 90.00 % of one-hot "
+            "(n = 1 seed).",
+        ),
+        (
+            [ALONE, row("a", -0.05, nan, nan, runs=1)],
+            "one seed",
+            "Run more seeds",
+            "One seed cannot tell a difference from chance: one-hot has the highest accuracy, 90.00 % (n = 1 seed).",
+        ),
+        ([], "nothing", "Nothing yet", "No run is finished, so there is nothing to compare."),
+    ],
+)
+def test_the_first_sentence_says_what_may_be_said(rows: list[Row], kind: str, advice: str, sentence: str):
+    found = verdict(compared(*rows))
+    assert (found.kind, found.advice, str(found)) == (kind, advice, sentence)
+
+
+def test_without_a_reference_nothing_is_compared():
+    alone = [row("a", nan, nan, nan), row("b", nan, nan, nan)]
+    found = verdict(compared(*alone, reference=None))
+    assert found.kind == "no reference"
+    assert found.winner is None
+
+
+@pytest.mark.parametrize(
+    ("theirs", "expected"),
+    [
+        ([2.0, 2.1, 2.0], "a makes the mildest mistakes of those not shown less accurate (severity 2.00 against 3.00"),
+        (
+            [2.0, 3.9, 2.2],
+            "Nor are milder mistakes shown at equal accuracy: a comes nearest (severity 2.00 against 3.00",
+        ),
+    ],
+)
+def test_milder_mistakes_are_claimed_only_where_the_seeds_show_them(theirs: list[float], expected: str):
+    rows = [REFERENCE._replace(severity=3.0), row("a", 0.0, -0.01, 0.01), row("worse", -0.1, -0.2, -0.05, severity=0.1)]
+    found = compared(*rows, severities={"one-hot": [3.0, 3.1, 2.9], "a": theirs, "worse": [0.1] * 3})
+    assert verdict(found).details[1].startswith(expected)
+
+
+def test_the_leaderboard_ranks_by_accuracy_and_draws_intervals_to_scale():
+    rows = [row("a", -0.02, -0.03, -0.01, severity=1.0), REFERENCE, row("b", 0.01, 0.002, 0.018)]
+    board = leaderboard(compared(*rows), ["a"])
+    assert [line.label for line in board.lines] == ["b", "one-hot", "a"]
+    assert [line.subject for line in board.lines] == [None, None, 0]
+    assert "reference" in board.lines[1].tags
+    better, reference, worse = (line.cells[1] for line in board.lines)
+    assert (better.tone, reference.text, worse.tone) == ("better", "reference", "worse")
+    assert better.interval is not None
+    assert worse.interval is not None
+    # -3 points lie at the left margin, +1.8 at the right one; 0 is 30/48 of the way.
+    assert worse.interval[0] == pytest.approx(0.06)
+    assert better.interval[2] == pytest.approx(0.94)
+    assert board.zero == pytest.approx(0.06 + 0.88 * 3 / 4.8, abs=1e-4)
+    severity = 1 + [column.title for column in COLUMNS].index("severity")
+    assert [line.cells[severity].best for line in board.lines] == [False, False, True]
+
+
+def test_curves_are_means_over_seeds(digits: Comparison):
+    for curve in mean_curves(digits):
+        read = []
+        for found in digits.records[curve.label]:
+            with (found.path / "metrics.csv").open(newline="") as file:
+                read.append([float(line["test_accuracy"]) for line in csv.DictReader(file)])
+        assert curve.mean == pytest.approx([mean(epoch) for epoch in zip(*read, strict=True)])
+        assert curve.spread == pytest.approx([stdev(epoch) for epoch in zip(*read, strict=True)])
+        assert curve.epochs == (1, 2, 3)
+
+
+def test_superclasses_are_a_level_of_the_tree():
+    tree = catalogue.taxonomy("cifar100")
+    found = superclasses(tree)
+    assert found is not None
+    assert len(found.names) == 20
+    parents = [tree.names[tree.parents[leaf]] for leaf in tree.leaves]
+    assert [found.names[k] for k in found.of_class] == parents
+    assert superclasses(Taxonomy.from_nested(["a", "b", "c"])) is None
+    built = Taxonomy.from_nested([["a", "b"], ["c", "d"]])
+    unnamed = superclasses(built, named=False)
+    assert unnamed is not None
+    assert unnamed.names == ("a, b", "c, d")
+
+
+def test_what_deciding_by_cost_changes_is_counted_case_by_case():
+    tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car", "bus"]})
+    probs = torch.tensor([[0.4, 0.0, 0.3, 0.3], [0.1, 0.2, 0.3, 0.4], [0.6, 0.4, 0.0, 0.0]], dtype=torch.float64)
+    target = torch.tensor([2, 3, 1])
+    found = mistakes_of((probs + 1e-12).log(), target, tree, log_probs=True)
+    expected = probs @ torch.as_tensor(tree.distance("height")).double()
+    decided = [min(range(4), key=lambda k: float(costs[k])) for costs in expected]
+    assert found.cost_rule is not None
+    assert decided == [2, 3, 0]  # of the first sample only machines are likely enough, together
+    assert found.cost_rule.before.accuracy == pytest.approx(1 / 3)
+    assert found.cost_rule.after.accuracy == pytest.approx(2 / 3)
+    changed = found.cost_rule.changed
+    assert (changed.different, changed.only_a, changed.only_b) == (1, 0, 1)
+    assert [(c.true, c.predicted, c.cost) for c in found.costliest.confusions] == [
+        ("car", "cat", 2.0),
+        ("dog", "cat", 1.0),
+    ]
+    assert found.samples == ((0,), (2,))
+    assert mistakes_of(probs, target, tree, log_probs=False).calibration is None
+
+
+def test_a_picture_is_the_sample_itself():
+    image = torch.arange(48, dtype=torch.uint8).reshape(3, 4, 4) * 5
+    head, _, body = png_uri(image).partition(",")
+    assert head == "data:image/png;base64"
+    opened = torch.tensor(list(Image.open(BytesIO(b64decode(body))).tobytes())).reshape(4, 4, 3)
+    assert torch.equal(opened.permute(2, 0, 1).to(torch.uint8), image)
+
+
+def test_names_are_text_and_nothing_else(hostile_page: tuple[Path, list[str]]):
+    text = hostile_page[0].read_text(encoding="utf-8")
+    assert "<script>window" not in text
+    assert "<img src=x" not in text
+    scripts = re.findall(r"<script([^>]*)>(.*?)</script>", text, flags=re.DOTALL)
+    assert [attributes.strip() for attributes, _ in scripts] == [
+        'type="application/json" id="shared"',
+        'type="application/json" class="subject-data"',
+        "",
+        "",
+    ]
+    subject = json.loads(scripts[1][1])
+    rows = subject["tables"]["similarity"]["rows"]
+    assert sorted(line[0] for line in rows) == sorted(hostile_page[1])
+    assert "49" not in re.findall(r"<bdi>([^<]*)</bdi>", subject["html"])
+    assert "&lt;script&gt;window.broken = 1&lt;/script&gt;" in subject["html"]
+
+
+def test_only_the_pages_own_scripts_may_run(digits_page: Path):
+    text = digits_page.read_text(encoding="utf-8")
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert policy is not None
+    assert "default-src 'none'" in policy[1]
+    running = re.findall(r"<script>(.*?)</script>", text, flags=re.DOTALL)
+    hashes = {f"'sha256-{b64encode(sha256(code.encode()).digest()).decode()}'" for code in running}
+    assert set(policy[1].split("script-src ")[1].split(";")[0].split()) == hashes
+
+
+def test_a_report_on_digits_is_small_and_soon_made(digits: Comparison, digits_page: Path, tmp_path: Path):
+    """In processor time, which other programs on the machine do not lengthen; 15 objectives have 20 seconds."""
+    start = process_time()
+    write_report(digits, tmp_path / "again.html")
+    assert (process_time() - start) * 15 / len(digits.rows) < 20
+    assert digits_page.stat().st_size < 8e6
+    assert (tmp_path / "again.html").read_bytes() == digits_page.read_bytes()
+
+
+def copied(found: Comparison, folder: Path) -> Path:
+    shutil.copytree(found.folder, folder)
+    return folder
+
+
+def panel(page: Page, key: str, subject: int = 0) -> Panel:
+    chosen = page.subjects[subject]
+    return next(p for p in (*chosen.learned, *chosen.mistakes) if p.key == key)
+
+
+def test_a_killed_run_is_left_out_and_named(digits: Comparison, tmp_path: Path):
+    runs = copied(digits, tmp_path / "runs")
+    killed = next(r for r in Store(runs).records() if r.label == "label-embedding" and r.seed == 1)
+    (killed.path / "final.json").unlink()
+    page = gather(summarise(Store(runs).records()))
+    assert any(f"labelkin train --resume {killed.path}" in told for told in page.missing)
+    assert any("one seed" in told for told in page.missing)
+
+
+def test_what_is_gone_from_a_run_takes_nothing_else_with_it(digits: Comparison, tmp_path: Path):
+    runs = copied(digits, tmp_path / "runs")
+    for found in Store(runs).records():
+        if found.label == "one-hot":
+            (found.path / "outputs.safetensors").unlink()
+        if found.label == "static-labels":
+            (found.path / "setup.safetensors").unlink()
+        if found.label == "label-embedding":  # as --keep results leaves it
+            (found.path / "model.safetensors").unlink()
+    page = gather(summarise(Store(runs).records()))
+    labels = [subject.label for subject in page.subjects]
+    assert "static-labels" not in labels
+    assert any(told.startswith("static-labels cannot be analyzed") for told in page.missing)
+    one_hot = labels.index("one-hot")
+    assert "outputs.safetensors" in panel(page, "confusions", one_hot).missing
+    assert panel(page, "projection", one_hot).figures
+    bare = labels.index("label-embedding")
+    assert panel(page, "confusions", bare).figures
+    assert "because its weights are missing" in panel(page, "similarity", bare).note
+    assert "no weights" in panel(page, "projection", bare).missing
+    assert len(page.leaderboard.lines) == 3 if page.leaderboard else False
+    render(page)
+
+
+def test_data_that_are_gone_leave_what_the_runs_kept(hostile_page: tuple[Path, list[str]], tmp_path: Path):
+    shutil.copytree(hostile_page[0].parent / "runs", tmp_path / "runs")
+    for config in (tmp_path / "runs").glob("*/config.json"):
+        config.write_text(config.read_text().replace("names.csv", "gone.csv"))
+    page = gather(read_comparisons(tmp_path / "runs").comparisons[0])
+    assert "gone.csv" in panel(page, "projection").missing
+    assert panel(page, "confusions").figures
+    assert "No pictures" in page.subjects[0].examples_note
+
+
+def test_nothing_finished_gives_a_page_that_says_so(digits: Comparison, tmp_path: Path):
+    runs = copied(digits, tmp_path / "runs")
+    for final in runs.glob("*/final.json"):
+        final.unlink()
+    page = gather(summarise(Store(runs).records()))
+    assert page.verdict.kind == "nothing"
+    assert len(page.missing) >= 6
+    assert "No run is finished" in render(page)
+
+
+def test_objectives_without_probabilities_say_so(digits: Comparison):
+    page = gather(digits)
+    labels = [subject.label for subject in page.subjects]
+    static = labels.index("static-labels")
+    assert panel(page, "calibration", static).missing == "This objective defines no probabilities."
+    assert page.subjects[static].decisions is None
+    assert page.subjects[labels.index("one-hot")].decisions is not None
+
+
+def test_the_command_that_is_shown_makes_the_same_runs(digits: Comparison):
+    from support.commands import call
+
+    command = compare_command(digits)
+    told = call(*command.split()[1:], "--dry-run").stdout.strip().splitlines()
+    assert len(told) == 6
+    assert all(line.endswith("finished") for line in told)
+
+
+def reported(*arguments: object) -> object:
+    app = typer.Typer()
+    app.command()(report)
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_the_command_writes_a_page(digits: Comparison, tmp_path: Path):
+    result = reported(digits.folder, "-o", tmp_path / "page.html")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == f"The report is in {tmp_path / 'page.html'}\n"
+    assert (tmp_path / "page.html").stat().st_size > 1e6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        (["missing"], "no such folder"),
+        (["."], "holds no readable run"),
+        (["runs", "-o", "page.txt"], r"ends in \.html"),
+        (["runs", "-o", "nowhere/page.html"], "there is no folder 'nowhere'"),
+        (["runs", "--reference", "one-hott"], "no finished run of 'one-hott'"),
+    ],
+)
+def test_what_the_command_refuses(
+    arguments: list[str],
+    match: str,
+    digits: Comparison,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").symlink_to(digits.folder)
+    result = reported(*arguments)
+    assert isinstance(result.exception, InputError)
+    assert re.search(match, str(result.exception))
+    assert not list(tmp_path.glob("*.html"))
+
+
+def test_a_page_on_one_model_is_made_from_plain_numbers(tmp_path: Path):
+    """As an audit has them: scores, the truth and a tree."""
+    tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car", "bus"]})
+    scores = torch.eye(4).repeat(5, 1).log_softmax(-1)
+    target = torch.arange(4).repeat(5)
+    found = subject("my model", tree, mistakes=mistakes_of(scores, target, tree, log_probs=True))
+    path = write_model_page(found, tmp_path / "model.html", sentence="All 20 are right")
+    text = path.read_text(encoding="utf-8")
+    assert "<title>my model</title>" in text
+    assert "subject-choice" not in text.split("<script")[0]
+    assert found.examples_note == "There are no mistakes on the test set."
+
+
+def test_several_settings_give_a_page_each(tmp_path: Path):
+    assert [path.name for path in targets(tmp_path / "report.html", 1)] == ["report.html"]
+    assert [path.name for path in targets(tmp_path / "report.html", 2)] == ["report-1.html", "report-2.html"]
+
+
+def test_a_plan_is_reported_from_its_runs(digits: Comparison, tmp_path: Path):
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(
+        "data: digits\nobjectives: [one-hot, label-embedding]\nseeds: [0, 1]\n"
+        "training: {epochs: 3, batch_size: 64, lr: 5e-3}\n"
+    )
+    found = read_comparisons(plan, runs=digits.folder)
+    assert [each.label for each in found.comparisons[0].rows] == ["one-hot", "label-embedding"]
+    with pytest.raises(InputError, match="none of its runs are in"):
+        read_comparisons(plan, runs=tmp_path)
