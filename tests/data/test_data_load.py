@@ -18,8 +18,8 @@ import torch
 from sklearn.datasets import load_digits
 
 from labelkin._checks import InputError
-from labelkin.data import DATASETS, cache_folder, data_folders, find, load
-from labelkin.data._locate import Download, Place, obtain
+from labelkin.data import DATASETS, cache_folder, data_folders, find_files, load
+from labelkin.data._locate import Download, Place, find_or_download
 
 FILES = [f"{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
 
@@ -152,7 +152,7 @@ def test_without_data_dir_a_download_goes_to_the_cache(server, monkeypatch):
     pytest.importorskip("pooch")
     use(monkeypatch, "mnist", served(*server))
     load("mnist")
-    assert find(DATASETS["mnist"].place) == cache_folder() / "MNIST" / "raw"
+    assert find_files(DATASETS["mnist"].place) == cache_folder() / "MNIST" / "raw"
 
 
 def test_a_wrong_checksum_a_missing_file_and_no_server(tmp_path, server, monkeypatch):
@@ -186,7 +186,7 @@ def test_an_archive_is_unpacked_whole(tmp_path, server):
     place = Place(("food-101",), lambda path: (path / "images").is_dir(), "it", (archive,))
     home = tmp_path / "home"
     home.mkdir()
-    assert obtain("food101", place, data_dir=home) == home / "food-101"
+    assert find_or_download("food101", place, data_dir=home) == home / "food-101"
     assert (home / "food-101" / "images" / "pie" / "1.jpg").read_bytes() == b"a photograph"
     assert [p.name for p in home.iterdir()] == ["food-101"]
 
@@ -226,7 +226,7 @@ def test_some_classes_in_an_order_of_ones_own():
 
 
 def test_a_tree_follows_its_classes(tmp_path):
-    if find(DATASETS["fashion-mnist"].place) is None:
+    if find_files(DATASETS["fashion-mnist"].place) is None:
         pytest.skip("Fashion-MNIST is not here")
     data = load("fashion-mnist", classes=["Bag", "Coat", "Shirt"], subset=0.01)
     assert data.taxonomy is not None

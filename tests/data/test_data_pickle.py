@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from labelkin._checks import InputError
-from labelkin.data import load
+from labelkin.data._readers.safe_pickle import load
 
 ARRAYS = [
     np.arange(6, dtype=np.uint8).reshape(2, 3),

@@ -10,7 +10,7 @@ from labelkin._checks import InputError
 from labelkin.data import TextSplit, load
 from labelkin.data._encoders import restored
 from labelkin.data._held_out import read_held_out
-from labelkin.data._unlabeled import read_unlabelled, samples_of
+from labelkin.data._unlabeled import read_unlabeled, sample_format
 from support.commands import call, refused
 from support.texts import paragraphs, texts
 
@@ -144,24 +144,24 @@ def test_wrong_encoding_is_named_by_its_byte(tmp_path, suffix):
 
 def test_new_texts_are_encoded_as_in_training(table, tmp_path):
     data = load(table, text="body", label="topic")
-    samples = samples_of(data, table, text="body", label="topic")
+    samples = sample_format(data, table, text="body", label="topic")
     assert restored(samples.encoder).name == "hashed-tfidf"
     folder = tmp_path / "new"
     folder.mkdir()
     for i, text in enumerate(texts()[:3]):
         (folder / f"{i}.txt").write_text(text)
     expected = data.train.encoder.encode(texts())
-    files, rows, inputs = next(read_unlabelled([folder, folder / "1.txt"], shape=data.shape, samples=samples))
+    files, rows, inputs = next(read_unlabeled([folder, folder / "1.txt"], shape=data.shape, samples=samples))
     assert [file.rpartition("/")[2] for file in files] == ["0.txt", "1.txt", "2.txt", "1.txt"]
     assert rows == [None] * 4
     torch.testing.assert_close(inputs, expected[[0, 1, 2, 1]])
-    (found,) = read_unlabelled([write_jsonl(tmp_path / "new.jsonl")], shape=data.shape, samples=samples)
+    (found,) = read_unlabeled([write_jsonl(tmp_path / "new.jsonl")], shape=data.shape, samples=samples)
     assert found.rows == list(range(len(LINES)))
     torch.testing.assert_close(found.inputs, expected)
     held = read_held_out(table, shape=data.shape, samples=samples, label="topic")
     torch.testing.assert_close(held.split.inputs, expected)
     with pytest.raises(InputError, match=r"expected a text file, a folder of text files, or a file '\.csv'"):
-        read_unlabelled([write_csv(tmp_path / "new.tsv")], shape=data.shape, samples=samples)
+        read_unlabeled([write_csv(tmp_path / "new.tsv")], shape=data.shape, samples=samples)
 
 
 @pytest.fixture(scope="module")

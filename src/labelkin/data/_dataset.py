@@ -196,7 +196,7 @@ def _deviation(variance: Tensor, mean: Tensor) -> Tensor:
     return torch.where(varies, variance.clamp(min=0).sqrt(), 1.0).float()
 
 
-class Read(NamedTuple):
+class RawDataset(NamedTuple):
     """A set as its files have it: the splits that they give, and all else in `train`."""
 
     classes: tuple[str, ...]

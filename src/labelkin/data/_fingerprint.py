@@ -52,12 +52,12 @@ def _digest(path: Path, modified: int, size: int) -> str:
 
 def _folder_digest(folder: Path) -> str:
     if _is_published(folder):
-        return scanned(folder, every=True)
+        return listing_digest(folder, every=True)
     tables = part_tables(folder).values()
-    return hashed([scanned(folder), *(f"{table.name} {digest(table)}" for table in tables)])
+    return hash_lines([listing_digest(folder), *(f"{table.name} {digest(table)}" for table in tables)])
 
 
-def scanned(folder: Path, *, every: bool = False) -> str:
+def listing_digest(folder: Path, *, every: bool = False) -> str:
     """The paths and sizes of the images below a folder, or of `every` file, as a hash.
 
     It is looked through once, and again where a folder in it has changed; a file that grew in its place is seen by the
@@ -66,7 +66,7 @@ def scanned(folder: Path, *, every: bool = False) -> str:
     known = _scans.get(folder)
     if known is None or any(_modified(below) != time for below, time in known.folders.items()):
         times: dict[str, int] = {}
-        known = _scans[folder] = Scan(hashed(_sizes(str(folder), every, times)), times)
+        known = _scans[folder] = Scan(hash_lines(_sizes(str(folder), every, times)), times)
     return known.digest
 
 
@@ -98,7 +98,7 @@ def _modified(folder: str) -> int:
         return -1
 
 
-def hashed(lines: Iterable[str]) -> str:
+def hash_lines(lines: Iterable[str]) -> str:
     """Return the SHA-256 of lines of text."""
     found = sha256()
     for line in lines:

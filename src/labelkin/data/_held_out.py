@@ -13,7 +13,7 @@ from labelkin.data._readers.images import ImageForm
 from labelkin.data._readers.tables import LABEL, read_rows
 from labelkin.data._readers.texts import TextSplit, warn_unknown, without_words
 from labelkin.data._sets.sources import DATASETS
-from labelkin.data._unlabeled import Samples, table_at
+from labelkin.data._unlabeled import SampleFormat, table_at
 
 
 class HeldOut(NamedTuple):
@@ -25,7 +25,7 @@ def read_held_out(
     name: str | os.PathLike[str],
     *,
     shape: Sequence[int],
-    samples: Samples | None = None,
+    samples: SampleFormat | None = None,
     trained: Mapping[str, Any] | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     download: bool = True,
@@ -53,7 +53,7 @@ def read_held_out(
     return HeldOut(found.classes, split)
 
 
-def _held(trained: Mapping[str, Any], samples: Samples, path: Path) -> dict[str, Any]:
+def _held(trained: Mapping[str, Any], samples: SampleFormat, path: Path) -> dict[str, Any]:
     """What of the training's options holds for the data at a path."""
     columns = {"text": samples.text, "features": samples.columns, "image": samples.image}
     known = reader_at(path, texts=samples.encoder is not None).options

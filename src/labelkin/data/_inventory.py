@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from labelkin._checks import InputError, near
-from labelkin.data._locate import Place, find, obtain
+from labelkin.data._locate import Place, find_files, find_or_download
 from labelkin.data._sets.sources import CORPORA, DATASETS, INSIDE
 
 
@@ -30,7 +30,7 @@ class Entry(NamedTuple):
 def inventory(*, data_dir: str | os.PathLike[str] | None = None) -> list[Entry]:
     entries = []
     for name, (title, place) in KNOWN.items():
-        path = find(place, data_dir=data_dir)
+        path = find_files(place, data_dir=data_dir)
         entries.append(Entry(name, title, path is not None, None if place is INSIDE else path, place.put))
     return entries
 
@@ -40,4 +40,4 @@ def fetch_by_name(name: str, *, data_dir: str | os.PathLike[str] | None = None) 
     if name not in KNOWN:
         raise InputError(f"there is no data set {name!r}; known sets: {', '.join(KNOWN)}.{near(name, KNOWN)}")
     place = KNOWN[name].place
-    return None if place is INSIDE else obtain(name, place, data_dir=data_dir)
+    return None if place is INSIDE else find_or_download(name, place, data_dir=data_dir)

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from labelkin._checks import InputError, check_choice, check_count, check_number, listed, near
-from labelkin.data._dataset import Dataset, Read
-from labelkin.data._locate import obtain
+from labelkin.data._dataset import Dataset, RawDataset
+from labelkin.data._locate import find_or_download
 from labelkin.data._readers.arrays import read_npy, read_npz
-from labelkin.data._readers.folders import PARTS, read_image_folder
+from labelkin.data._readers.folders import SPLIT_NAMES, read_image_folder
 from labelkin.data._readers.images import OnError
 from labelkin.data._readers.tables import read_tables
 from labelkin.data._readers.texts import TextSplit, encoded, read_text_tables
@@ -25,7 +25,7 @@ TEXT_OPTIONS = ("text", "label", "encoder")
 
 
 class Reader(NamedTuple):
-    read: Callable[..., Read]
+    read: Callable[..., RawDataset]
     options: tuple[str, ...] = ()
     tree: str | None = None  # its name among the trees that come with the package
 
@@ -73,8 +73,8 @@ def _for_tables(tables: dict[str, Path], texts: bool) -> Reader:
 
 def part_tables(folder: Path) -> dict[str, Path]:
     """Tables named after the parts of a split, as train.csv and test.csv."""
-    files = [p for p in sorted(folder.iterdir()) if p.suffix.lower() in TABLES and p.stem.lower() in PARTS]
-    return {PARTS[file.stem.lower()]: file for file in files}
+    files = [p for p in sorted(folder.iterdir()) if p.suffix.lower() in TABLES and p.stem.lower() in SPLIT_NAMES]
+    return {SPLIT_NAMES[file.stem.lower()]: file for file in files}
 
 
 def load(
@@ -158,13 +158,13 @@ def read_set(
     data_dir: str | os.PathLike[str] | None,
     download: bool,
     options: dict[str, Any],
-) -> tuple[str, Read]:
+) -> tuple[str, RawDataset]:
     """What the files hold, and what the set is called."""
     reading = {key: value for key, value in options.items() if key not in ("stream", "encoder")}
     source = DATASETS.get(name) if isinstance(name, str) else None
     if source is not None:
         _check_options(str(name), options, source.options)
-        found = source.read(obtain(str(name), source.place, data_dir=data_dir, download=download), **reading)
+        found = source.read(find_or_download(str(name), source.place, data_dir=data_dir, download=download), **reading)
         return str(name), _with_tree(found, source.tree)
     path = Path(name).expanduser()
     if isinstance(name, str) and not path.exists() and _looks_like_a_name(name):
@@ -176,7 +176,7 @@ def read_set(
     return path.resolve().name, _with_tree(reader.read(path, **reading), reader.tree)
 
 
-def _with_tree(found: Read, tree: str | None) -> Read:
+def _with_tree(found: RawDataset, tree: str | None) -> RawDataset:
     """The tree that comes with the package for a published set."""
     return found if tree is None else found._replace(taxonomy=catalogue.taxonomy(tree).reorder(found.classes))
 

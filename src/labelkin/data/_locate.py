@@ -54,19 +54,21 @@ def data_folders(data_dir: str | os.PathLike[str] | None) -> list[Path]:
     return [*given, *([Path(variable).expanduser()] if variable else []), cache_folder()]
 
 
-def find(place: Place, *, data_dir: str | os.PathLike[str] | None = None) -> Path | None:
+def find_files(place: Place, *, data_dir: str | os.PathLike[str] | None = None) -> Path | None:
     """The set's folder or archive where it is, else nothing."""
     return next((path for path in _candidates(place, data_dir) if place.holds(path)), None)
 
 
-def obtain(name: str, place: Place, *, data_dir: str | os.PathLike[str] | None = None, download: bool = True) -> Path:
+def find_or_download(
+    name: str, place: Place, *, data_dir: str | os.PathLike[str] | None = None, download: bool = True
+) -> Path:
     """The set's folder or archive, fetched if need be; where that fails, the error says what to put where."""
     if data_dir is not None and not Path(data_dir).expanduser().is_dir():
         raise InputError(f"data_dir: there is no folder {str(data_dir)!r}.")
     reason = None
-    if find(place, data_dir=data_dir) is None:
+    if find_files(place, data_dir=data_dir) is None:
         reason = _fetched(place, data_folders(data_dir)[0]) if download else "downloading is switched off"
-    found = find(place, data_dir=data_dir)
+    found = find_files(place, data_dir=data_dir)
     if found is not None:
         return found
     looked = ", ".join(str(folder) for folder in data_folders(data_dir))
@@ -76,7 +78,7 @@ def obtain(name: str, place: Place, *, data_dir: str | os.PathLike[str] | None =
     )
 
 
-def fetch(place: Place, folder: Path) -> None:
+def download_files(place: Place, folder: Path) -> None:
     """Download the set's files below `folder`, each checked by its MD5 and there whole or not at all."""
     pooch = require("pooch", extra="data", use="the download")
     for item in place.downloads:
@@ -98,7 +100,7 @@ def _fetched(place: Place, folder: Path) -> str | None:
     if not place.downloads:
         return "it has to be fetched by hand"
     try:
-        fetch(place, folder)
+        download_files(place, folder)
     except MissingExtra as error:
         return str(error)
     except OSError as error:  # no network, no right to write, no space left

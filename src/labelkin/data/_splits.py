@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, check_count, check_names, check_number, listed, near
-from labelkin.data._dataset import FileSplit, Read, Split
+from labelkin.data._dataset import FileSplit, RawDataset, Split
 
 Ints = npt.NDArray[np.int64]
 # One stream of random numbers a purpose, so that the same seed never ties the split to the noise.
@@ -102,7 +102,7 @@ TEST_FRACTION = 0.2  # where a set comes without a test split
 STREAM_ABOVE = 1 << 30  # bytes of pixels: smaller image folders are read into memory once
 
 
-def restricted(found: Read, classes: Sequence[str]) -> Read:
+def restricted(found: RawDataset, classes: Sequence[str]) -> RawDataset:
     """The samples of `classes` alone, which are numbered anew in the order given."""
     check_names("classes", classes, least=2)
     unknown = [name for name in classes if name not in found.classes]
@@ -125,8 +125,8 @@ def restricted(found: Read, classes: Sequence[str]) -> Read:
 
 
 def divided(
-    name: str, found: Read, *, seed: int, test_fraction: float | None, validation_fraction: float | None
-) -> Read:
+    name: str, found: RawDataset, *, seed: int, test_fraction: float | None, validation_fraction: float | None
+) -> RawDataset:
     """With a test split, its own or stratified by `seed`, and a validation split where asked for."""
     if found.test is None and found.val is not None:
         found = found._replace(test=found.val, val=None)  # ImageNet's way: what it calls val is what all test on
@@ -148,19 +148,19 @@ def divided(
     return found
 
 
-def with_fewer(found: Read, fraction: float, *, seed: int) -> Read:
+def with_fewer(found: RawDataset, fraction: float, *, seed: int) -> RawDataset:
     """`fraction` of every class's training samples."""
     kept = subset(found.train.targets, fraction, seed=seed, classes=found.classes)
     return found._replace(train=found.train.take(kept))
 
 
-def with_noise(found: Read, share: float, *, seed: int) -> Read:
+def with_noise(found: RawDataset, share: float, *, seed: int) -> RawDataset:
     """Training labels exchanged between paired classes; what is validated and tested on stays true."""
     noisy = label_noise(found.train.targets, share, seed=seed, classes=found.classes)
     return found._replace(train=found.train.with_targets(noisy.targets))
 
 
-def in_memory(found: Read, *, stream: bool | None) -> Read:
+def in_memory(found: RawDataset, *, stream: bool | None) -> RawDataset:
     """Image files read now, unless they are to be streamed or are too many to hold."""
     files = [split for split in (found.train, found.test, found.val) if isinstance(split, FileSplit)]
     large = sum(split.memory for split in files) > STREAM_ABOVE

@@ -14,7 +14,7 @@ from labelkin._checks import InputError, listed, near
 from labelkin.data._dataset import ArraySplit, Dataset
 from labelkin.data._encoders import restored
 from labelkin.data._loading import TABLES, part_tables
-from labelkin.data._readers.arrays import INPUTS, as_inputs, check_finite, load_arrays
+from labelkin.data._readers.arrays import INPUT_KEYS, as_inputs, check_finite, load_arrays
 from labelkin.data._readers.images import SUFFIXES, ImageForm, OnError, read_images
 from labelkin.data._readers.tables import column_roles, read_rows, row_numbers
 from labelkin.data._readers.texts import TEXT, TextSplit, check_utf8, column_place, decoded, warn_unknown, without_words
@@ -53,7 +53,7 @@ def text_files(path: Path) -> list[Path]:
     return files_at(path, single=PLAIN, kind="text file", others=TABLES)
 
 
-def read_unlabelled_texts(files: Sequence[Path], column: str, *, at_once: int) -> Iterator[Texts]:
+def read_unlabeled_texts(files: Sequence[Path], column: str, *, at_once: int) -> Iterator[Texts]:
     """A `.txt` file is one text; a table has one in each row of `column`. An empty text is refused."""
     found = ((file, row, text) for file in files for row, text in _texts(file, column))
     while part := list(islice(found, at_once)):
@@ -84,7 +84,7 @@ ARRAYS = (".npy", ".npz")
 AT_ONCE = 1024  # images or rows
 
 
-class Samples(NamedTuple):
+class SampleFormat(NamedTuple):
     """What one sample of a data set is, beside its shape."""
 
     pixels: bool  # bytes, which count as x / 255
@@ -94,7 +94,7 @@ class Samples(NamedTuple):
     encoder: dict[str, Any] | None = None  # what the texts are encoded by, as its state
 
 
-class Unlabelled(NamedTuple):
+class UnlabeledBatch(NamedTuple):
     """Some inputs (n, ...); each has the file it is from, and its row there, from 0, where a file holds several."""
 
     files: list[str]
@@ -102,7 +102,7 @@ class Unlabelled(NamedTuple):
     inputs: Tensor
 
 
-def samples_of(
+def sample_format(
     dataset: Dataset,
     source: str | os.PathLike[str],
     *,
@@ -111,26 +111,26 @@ def samples_of(
     features: Sequence[str] | None = None,
     text: str | None = None,
     **_: Any,
-) -> Samples:
+) -> SampleFormat:
     """What the samples of a set loaded from `source` are; a table's header says which columns they came from."""
     if isinstance(dataset.train, TextSplit):
         assert dataset.train.encoder is not None
-        return Samples(pixels=False, text=text or TEXT, encoder=dataset.train.encoder.state())
+        return SampleFormat(pixels=False, text=text or TEXT, encoder=dataset.train.encoder.state())
     pixels = not isinstance(dataset.train, ArraySplit) or dataset.train.inputs.dtype == torch.uint8
     table = None if os.fspath(source) in DATASETS else table_at(Path(source).expanduser())
     if table is None:
-        return Samples(pixels)
+        return SampleFormat(pixels)
     roles = column_roles(table, label, image, features)
-    return Samples(pixels, list(roles.features) if roles.image is None else None, roles.image)
+    return SampleFormat(pixels, list(roles.features) if roles.image is None else None, roles.image)
 
 
-def read_unlabelled(
+def read_unlabeled(
     paths: Sequence[str | os.PathLike[str]],
     *,
     shape: Sequence[int],
-    samples: Samples,
+    samples: SampleFormat,
     on_error: OnError = "stop",
-) -> Iterator[Unlabelled]:
+) -> Iterator[UnlabeledBatch]:
     """Image files, folders of them at any depth, `.npy` and `.npz` arrays, and tables, in the order given.
 
     Images come out as `shape` says, fitted as in training. Of a table, the columns that were trained on are taken by
@@ -146,7 +146,9 @@ def read_unlabelled(
     return _read(found, tuple(shape), samples, on_error)
 
 
-def _read(found: Sequence[Path], shape: tuple[int, ...], samples: Samples, on_error: OnError) -> Iterator[Unlabelled]:
+def _read(
+    found: Sequence[Path], shape: tuple[int, ...], samples: SampleFormat, on_error: OnError
+) -> Iterator[UnlabeledBatch]:
     for kind, files in groupby(found, key=_kind):
         if kind == "image":
             while part := list(islice(files, AT_ONCE)):
@@ -156,13 +158,13 @@ def _read(found: Sequence[Path], shape: tuple[int, ...], samples: Samples, on_er
             yield from [_from_array(file, shape)] if kind == "array" else _from_table(file, shape, samples, on_error)
 
 
-def _read_texts(found: Sequence[Path], column: str, state: dict[str, Any]) -> Iterator[Unlabelled]:
+def _read_texts(found: Sequence[Path], column: str, state: dict[str, Any]) -> Iterator[UnlabeledBatch]:
     encoder = restored(state)
     unknown = count = 0
-    for files, rows, texts in read_unlabelled_texts(found, column, at_once=AT_ONCE):
+    for files, rows, texts in read_unlabeled_texts(found, column, at_once=AT_ONCE):
         inputs = encoder.encode(texts)
         unknown, count = unknown + without_words(inputs), count + len(inputs)
-        yield Unlabelled(files, rows, inputs)
+        yield UnlabeledBatch(files, rows, inputs)
     warn_unknown(f"{unknown:,} of {count:,} texts", unknown, encoder.name)
 
 
@@ -178,29 +180,31 @@ def _files(path: Path) -> list[Path]:
 
 def _from_images(
     paths: Sequence[Path], rows: Sequence[int | None], form: ImageForm, on_error: OnError, *, file: Path | None = None
-) -> Unlabelled:
+) -> UnlabeledBatch:
     images, kept = read_images(paths, form, on_error=on_error)
     order = kept.tolist()
-    return Unlabelled([str(file or paths[i]) for i in order], [rows[i] for i in order], images)
+    return UnlabeledBatch([str(file or paths[i]) for i in order], [rows[i] for i in order], images)
 
 
-def _from_array(file: Path, shape: tuple[int, ...]) -> Unlabelled:
+def _from_array(file: Path, shape: tuple[int, ...]) -> UnlabeledBatch:
     array = load_arrays(file)
     if not isinstance(array, np.ndarray):
         named = {name.lower(): part for name, part in array.items()}
-        known = [name for name in INPUTS if name in named]
+        known = [name for name in INPUT_KEYS if name in named]
         if not known and len(named) != 1:
             raise InputError(
-                f"{file}: expected one array, or one called {listed(INPUTS)}, got {listed(sorted(named))}."
+                f"{file}: expected one array, or one called {listed(INPUT_KEYS)}, got {listed(sorted(named))}."
             )
         array = named[known[0]] if known else next(iter(named.values()))
     inputs = as_inputs(array, source=str(file))
     if tuple(inputs.shape[1:]) != shape:
         raise InputError(f"{file}: expected samples of shape {shape}, as in training, got {tuple(inputs.shape[1:])}.")
-    return Unlabelled([str(file)] * len(inputs), list(range(len(inputs))), inputs)
+    return UnlabeledBatch([str(file)] * len(inputs), list(range(len(inputs))), inputs)
 
 
-def _from_table(file: Path, shape: tuple[int, ...], samples: Samples, on_error: OnError) -> Iterator[Unlabelled]:
+def _from_table(
+    file: Path, shape: tuple[int, ...], samples: SampleFormat, on_error: OnError
+) -> Iterator[UnlabeledBatch]:
     columns, rows = read_rows(file)
     numbered = enumerate(rows)
     if len(shape) == 3:
@@ -214,7 +218,7 @@ def _from_table(file: Path, shape: tuple[int, ...], samples: Samples, on_error: 
     while part := list(islice(numbered, AT_ONCE)):
         values = np.stack([row_numbers([row[i] for i in places], wanted, file, line) for _, (line, row) in part])
         check_finite(values, source=str(file), columns=wanted, samples=[f"line {line}" for _, (line, _) in part])
-        yield Unlabelled([str(file)] * len(part), [i for i, _ in part], torch.from_numpy(values))
+        yield UnlabeledBatch([str(file)] * len(part), [i for i, _ in part], torch.from_numpy(values))
 
 
 def _wanted(file: Path, columns: Sequence[str], shape: tuple[int, ...], trained: Sequence[str] | None) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from labelkin._checks import InputError, check_choice, check_count, check_number, near
-from labelkin.data import DATASETS, MULTI30K, MULTI30K_PLACE, digest, hashed, obtain
+from labelkin.data import DATASETS, MULTI30K, MULTI30K_PLACE, digest, find_or_download, hash_lines
 from labelkin.translate._corpus import Corpus, Texts, build_corpus
 
 
@@ -145,7 +145,7 @@ def corpus_fingerprint(data: str) -> str:
     first, _, second = data.partition(":")
     files = corpus_files(data)
     if first != MULTI30K and second and Path(first).expanduser().is_dir():
-        return f"folder:{hashed(f'{file.name} {digest(file)}' for file in files)}:{second}"
+        return f"folder:{hash_lines(f'{file.name} {digest(file)}' for file in files)}:{second}"
     return ":".join(map(digest, files)) if len(files) == 2 else data
 
 
@@ -155,7 +155,7 @@ def _texts(data: str, data_dir: str | os.PathLike[str] | None, test: str | None)
         source, target = _languages(second, MULTI30K_LANGUAGES)
         tested = MULTI30K_TESTS[0] if test is None else test
         check_choice("test", tested, MULTI30K_TESTS)
-        folder = obtain(MULTI30K, MULTI30K_PLACE, data_dir=data_dir)
+        folder = find_or_download(MULTI30K, MULTI30K_PLACE, data_dir=data_dir)
         names = {"train": "train", "val": "val", "test": tested}
         return {part: _read(folder, name, source, target) for part, name in names.items()}
     if test is not None:

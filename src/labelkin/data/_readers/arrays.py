@@ -11,19 +11,19 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, listed, near
-from labelkin.data._dataset import ArraySplit, Read, class_names, positions
+from labelkin.data._dataset import ArraySplit, RawDataset, class_names, positions
 
 Array = np.ndarray[Any, np.dtype[Any]]
-INPUTS = ("x", "inputs", "images", "data", "features")
-TARGETS = ("y", "targets", "target", "labels", "label")
-NAMES = ("classes", "class_names", "label_names", "target_names")
+INPUT_KEYS = ("x", "inputs", "images", "data", "features")
+TARGET_KEYS = ("y", "targets", "target", "labels", "label")
+CLASS_NAME_KEYS = ("classes", "class_names", "label_names", "target_names")
 CHANNELS = (1, 3, 4)
 
 
-def read_npz(path: Path) -> Read:
+def read_npz(path: Path) -> RawDataset:
     """`x` and `y`, or `x_train`, `y_train`, `x_test`, `y_test` (and `_val`); names of the classes in `classes`.
 
-    The words of `INPUTS`, `TARGETS` and `NAMES` serve as well, the part before or after them (`train_images`).
+    The words of `INPUT_KEYS`, `TARGET_KEYS` and `CLASS_NAME_KEYS` serve as well, the part before or after them (`train_images`).
     """
     arrays = load_arrays(path)
     if not isinstance(arrays, Mapping):
@@ -37,13 +37,13 @@ def read_npz(path: Path) -> Read:
         raise InputError(
             f"{path}: expected inputs and targets, as x and y or x_train and y_train, got {listed(sorted(arrays))}."
         )
-    names = next((named[key] for key in NAMES if key in named), None)
+    names = next((named[key] for key in CLASS_NAME_KEYS if key in named), None)
     return _read(found, names, path)
 
 
-def read_npy(path: Path, *, labels: str | PathLike[str] | None = None) -> Read:
+def read_npy(path: Path, *, labels: str | PathLike[str] | None = None) -> RawDataset:
     """The inputs; their labels in the file `labels`, or in one called y, targets or labels beside it."""
-    names = [f"{name}.npy" for name in TARGETS]
+    names = [f"{name}.npy" for name in TARGET_KEYS]
     found = Path(labels) if labels is not None else labels_beside(path)
     if found is None:
         raise InputError(f"{path}: holds inputs alone; pass labels=FILE, or put them beside it as {names[0]}.")
@@ -56,7 +56,7 @@ def labels_beside(path: Path) -> Path | None:
     """The file of labels that goes with a `.npy` file of inputs without being named."""
     if path.suffix.lower() != ".npy":
         return None
-    beside = (path.with_name(f"{name}.npy") for name in TARGETS)
+    beside = (path.with_name(f"{name}.npy") for name in TARGET_KEYS)
     return next((p for p in beside if p.is_file() and p != path), None)
 
 
@@ -93,13 +93,13 @@ def check_finite(
     )
 
 
-def _read(pairs: Mapping[str, tuple[Array, Array]], names: Array | None, path: Path) -> Read:
+def _read(pairs: Mapping[str, tuple[Array, Array]], names: Array | None, path: Path) -> RawDataset:
     inputs = {part: as_inputs(x, source=f"{path} ({part})") for part, (x, _) in pairs.items()}
     labels = {part: _labels(y, len(inputs[part]), f"{path} ({part})") for part, (_, y) in pairs.items()}
     own = class_names(labels["train"])
     splits = {part: ArraySplit(inputs[part], positions(labels[part], own, source=f"{path} ({part})")) for part in pairs}
     classes = own if names is None else _renamed(own, names, path)
-    return Read(classes, splits["train"], splits.get("test"), splits.get("val"))
+    return RawDataset(classes, splits["train"], splits.get("test"), splits.get("val"))
 
 
 def _renamed(own: tuple[str, ...], names: Array, path: Path) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ def _channels_first(array: Array, source: str) -> Array:
 def _pair(named: Mapping[str, Array], part: str) -> tuple[Array, Array] | None:
     """Inputs and targets of a part, under any of their names."""
     found = []
-    for words in (INPUTS, TARGETS):
+    for words in (INPUT_KEYS, TARGET_KEYS):
         spellings = [word for w in words for word in ((f"{w}_{part}", f"{part}_{w}", f"{part}{w}") if part else (w,))]
         found.append(next((named[s] for s in spellings if s in named), None))
     return None if found[0] is None or found[1] is None else (found[0], found[1])

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import torch
 
 from labelkin._checks import InputError, listed
-from labelkin.data._dataset import FileSplit, Read
+from labelkin.data._dataset import FileSplit, RawDataset
 from labelkin.data._readers.images import SUFFIXES, OnError, choose_form
 from labelkin.structure import Taxonomy
 
 # What people call the parts of a given split.
-PARTS = {"train": "train", "training": "train", "test": "test", "testing": "test"}
-PARTS |= dict.fromkeys(("val", "valid", "validation"), "val")
+SPLIT_NAMES = {"train": "train", "training": "train", "test": "test", "testing": "test"}
+SPLIT_NAMES |= dict.fromkeys(("val", "valid", "validation"), "val")
 
 
 class Listing(NamedTuple):
@@ -31,7 +31,7 @@ class ClassFolder(NamedTuple):
     files: tuple[Path, ...]
 
 
-def read_image_folder(root: Path, *, image_size: int | None = None, on_error: OnError = "stop") -> Read:
+def read_image_folder(root: Path, *, image_size: int | None = None, on_error: OnError = "stop") -> RawDataset:
     """`root/cat/1.jpg` or deeper, `root/animal/pet/cat/1.jpg`, which makes the folders the taxonomy.
 
     Where `root` holds train and test (or val) folders, they are the splits. Classes come in the order of their paths.
@@ -53,7 +53,7 @@ def read_image_folder(root: Path, *, image_size: int | None = None, on_error: On
         splits[part] = FileSplit(paths=files, targets=targets, form=form, on_error=on_error)
     taxonomy = Taxonomy.from_paths(paths) if len(paths) > 1 and max(map(len, paths)) > 1 else None
     classes = tuple(path[-1] for path in paths) if taxonomy is None else taxonomy.classes
-    return Read(classes, splits["train"], splits.get("test"), splits.get("val"), taxonomy)
+    return RawDataset(classes, splits["train"], splits.get("test"), splits.get("val"), taxonomy)
 
 
 def listing(folder: Path) -> Listing:
@@ -68,9 +68,13 @@ def listing(folder: Path) -> Listing:
 def _given_parts(root: Path) -> dict[str, Path]:
     """The folders of a given split by part, or nothing where `root` is not laid out so."""
     found = {folder.name.lower(): folder for folder in listing(root).folders}
-    if "train" not in {PARTS.get(name) for name in found} or not found.keys() <= PARTS.keys() or len(found) < 2:
+    if (
+        "train" not in {SPLIT_NAMES.get(name) for name in found}
+        or not found.keys() <= SPLIT_NAMES.keys()
+        or len(found) < 2
+    ):
         return {}
-    given = {PARTS[name]: folder for name, folder in found.items()}
+    given = {SPLIT_NAMES[name]: folder for name, folder in found.items()}
     if len(given) < len(found):
         raise InputError(f"{root}: two folders for one part among {listed(sorted(found))}; merge or rename one.")
     return given

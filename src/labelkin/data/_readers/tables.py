@@ -13,9 +13,9 @@ import torch
 
 from labelkin._checks import InputError, check_names, listed, near
 from labelkin._extras import require
-from labelkin.data._dataset import ArraySplit, FileSplit, Read, Split, class_names, positions
+from labelkin.data._dataset import ArraySplit, FileSplit, RawDataset, Split, class_names, positions
 from labelkin.data._readers.arrays import check_finite
-from labelkin.data._readers.folders import PARTS
+from labelkin.data._readers.folders import SPLIT_NAMES
 from labelkin.data._readers.images import SUFFIXES, OnError, choose_form
 
 Row = tuple[int, Sequence[Any]]  # the line, counted from 1 as editors do, and the values in the columns' order
@@ -122,7 +122,7 @@ def read_tables(
     features: Sequence[str] | None = None,
     image_size: int | None = None,
     on_error: OnError = "stop",
-) -> Read:
+) -> RawDataset:
     """One file for each part, or `{"train": path}` alone, which a column called split may divide.
 
     The label is the column `label`. Samples are images where a column, or the one named `image`, holds their paths, which
@@ -147,7 +147,7 @@ def read_tables(
         else:
             files = tuple(table.images)
             splits[part] = FileSplit(paths=files, targets=targets, form=form, on_error=on_error)
-    return Read(classes, splits["train"], splits.get("test"), splits.get("val"))
+    return RawDataset(classes, splits["train"], splits.get("test"), splits.get("val"))
 
 
 def _table(path: Path, roles: Roles) -> Table:
@@ -226,7 +226,7 @@ def row_label(value: Any, column: str, path: Path, line: int) -> str:
 
 def row_part(value: Any, path: Path, line: int) -> str:
     try:
-        return PARTS[str(value).strip().lower()]
+        return SPLIT_NAMES[str(value).strip().lower()]
     except KeyError:
         raise InputError(f"{path}, line {line}: expected 'train', 'val' or 'test' as split, got {value!r}.") from None
 
@@ -241,12 +241,12 @@ def row_numbers(values: Sequence[Any], names: Sequence[str], path: Path, line: i
     try:
         numbers = [float(value) for value in values]
     except (TypeError, ValueError):
-        numbers = [number(value, name, path, line) for value, name in zip(values, names, strict=True)]
+        numbers = [parse_number(value, name, path, line) for value, name in zip(values, names, strict=True)]
     with np.errstate(over="ignore"):  # too large for float32 is infinite, which is refused with its line
         return np.array(numbers, dtype=np.float32)
 
 
-def number(value: Any, column: str, path: Path, line: int, *, hint: str = HINT) -> float:
+def parse_number(value: Any, column: str, path: Path, line: int, *, hint: str = HINT) -> float:
     """A number, NaN for an empty cell (counted and refused together), or the reason why not."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return float("nan")

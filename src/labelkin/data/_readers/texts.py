@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, listed, near
-from labelkin.data._dataset import ArraySplit, Read, Split, class_names, positions
+from labelkin.data._dataset import ArraySplit, RawDataset, Split, class_names, positions
 from labelkin.data._encoders import DEFAULT, encoder
 from labelkin.data._encoders.hashed import Encoder
 from labelkin.data._readers.tables import LABEL, SPLIT, read_rows, row_label, row_part
@@ -40,7 +40,7 @@ class TextSplit(ArraySplit):
         return torch.zeros(width), torch.full((width,), float(lengths.square().mean().div(width).sqrt()) or 1.0)
 
 
-def encoded(title: str, found: Read, name: str | None) -> Read:
+def encoded(title: str, found: RawDataset, name: str | None) -> RawDataset:
     """The set with vectors for its texts; what the encoder has to learn it learns from the training split alone."""
     assert isinstance(found.train, TextSplit)
     fitted = encoder(name or DEFAULT).fitted(found.train.texts)
@@ -83,7 +83,7 @@ class TextRow(NamedTuple):
     part: str | None = None  # where a split column gives it
 
 
-def read_text_tables(paths: Mapping[str, Path], *, text: str | None = None, label: str | None = None) -> Read:
+def read_text_tables(paths: Mapping[str, Path], *, text: str | None = None, label: str | None = None) -> RawDataset:
     """One file for each part, or `{"train": path}` alone, which a column called split may divide.
 
     The columns are `text` and `label` unless others are named; all further columns are left alone. An empty text is
@@ -95,14 +95,14 @@ def read_text_tables(paths: Mapping[str, Path], *, text: str | None = None, labe
     return text_set(tables, source=str(paths["train"]))
 
 
-def text_set(tables: Mapping[str, list[TextRow]], *, source: str, classes: tuple[str, ...] | None = None) -> Read:
+def text_set(tables: Mapping[str, list[TextRow]], *, source: str, classes: tuple[str, ...] | None = None) -> RawDataset:
     """Rows of each part to splits; the classes are those of the training rows unless they are given."""
     names = classes or class_names([row.label for row in tables["train"]])
     splits = {
         part: TextSplit.of([row.text for row in rows], positions([row.label for row in rows], names, source=source))
         for part, rows in tables.items()
     }
-    return Read(names, splits["train"], splits.get("test"), splits.get("val"))
+    return RawDataset(names, splits["train"], splits.get("test"), splits.get("val"))
 
 
 def read_texts(path: Path, *, text: str | None = None, label: str | None = None) -> list[TextRow]:

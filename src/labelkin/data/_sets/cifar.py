@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from labelkin._checks import InputError, listed
-from labelkin.data._dataset import ArraySplit, Read
+from labelkin.data._dataset import ArraySplit, RawDataset
 from labelkin.data._readers import safe_pickle
 
 PIXELS = 3 * 32 * 32
@@ -74,7 +74,7 @@ def cifar_at(path: Path) -> str | None:
     return None
 
 
-def read_cifar(path: Path, *, coarse: bool = False) -> Read:
+def read_cifar(path: Path, *, coarse: bool = False) -> RawDataset:
     """The set at `path`; with `coarse`, CIFAR-100's 20 superclasses are the classes."""
     contents = _unpacked(path) if path.is_file() else _in_folder(path)
     version = next((v for v in VERSIONS if v.train[0] in contents), None)
@@ -89,7 +89,7 @@ def read_cifar(path: Path, *, coarse: bool = False) -> Read:
     splits = [_split(parts, names, path) for parts in (train, [test])]
     if coarse:
         return _coarse(splits, names, path)
-    return Read(names[0], train=splits[0], test=splits[1], coarse_classes=names[1] if len(names) > 1 else None)
+    return RawDataset(names[0], train=splits[0], test=splits[1], coarse_classes=names[1] if len(names) > 1 else None)
 
 
 def _in_folder(folder: Path) -> dict[str, bytes]:
@@ -170,11 +170,11 @@ def _split(parts: list[Records], names: list[tuple[str, ...]], path: Path) -> Ar
     return ArraySplit(pixels, targets[0], targets[1] if len(targets) > 1 else None)
 
 
-def _coarse(splits: list[ArraySplit], names: list[tuple[str, ...]], path: Path) -> Read:
+def _coarse(splits: list[ArraySplit], names: list[tuple[str, ...]], path: Path) -> RawDataset:
     if len(names) < 2:
         raise InputError(f"{path}: CIFAR-10 has no superclasses; only cifar100 has a coarse form.")
     train, test = (ArraySplit(split.inputs, split.coarse) for split in splits if split.coarse is not None)
-    return Read(names[1], train=train, test=test)
+    return RawDataset(names[1], train=train, test=test)
 
 
 def _text(value: Any) -> str:

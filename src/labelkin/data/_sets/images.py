@@ -12,7 +12,7 @@ from torch import Tensor
 
 from labelkin._checks import InputError, listed
 from labelkin._extras import require
-from labelkin.data._dataset import ArraySplit, FileSplit, Read, positions
+from labelkin.data._dataset import ArraySplit, FileSplit, RawDataset, positions
 from labelkin.data._readers.folders import listing
 from labelkin.data._readers.images import OnError, choose_form
 from labelkin.data._splits import stratified
@@ -22,12 +22,12 @@ SHADE = 15  # 0..16 becomes 0..240: every value stays exact, and the pictures lo
 TEST_FRACTION, SPLIT_SEED = 0.2, 0  # one test set for everybody: the set itself comes without one
 
 
-def read_digits() -> Read:
+def read_digits() -> RawDataset:
     found = require("sklearn.datasets", extra="sklearn", use="the digits data set").load_digits()
     inputs = (torch.from_numpy(found.images)[:, None] * SHADE).to(torch.uint8)
     split = ArraySplit(inputs, torch.from_numpy(found.target).long())
     rest, part = stratified(split.targets, TEST_FRACTION, seed=SPLIT_SEED, classes=DIGITS)
-    return Read(DIGITS, train=split.take(rest), test=split.take(part))
+    return RawDataset(DIGITS, train=split.take(rest), test=split.take(part))
 
 
 UNSIGNED_BYTES = 0x08
@@ -38,12 +38,12 @@ FASHION = (
 FILES = tuple(f"{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1"))
 
 
-def read_idx_folder(folder: Path, *, classes: Sequence[str] | None = None) -> Read:
+def read_idx_folder(folder: Path, *, classes: Sequence[str] | None = None) -> RawDataset:
     """The four files of one folder; without `classes` the labels' numbers are their names."""
     splits = [_split(folder, part) for part in ("train", "t10k")]
     if classes is None:
         classes = [str(k) for k in range(int(splits[0].targets.max()) + 1)]
-    return Read(tuple(classes), train=splits[0], test=splits[1])
+    return RawDataset(tuple(classes), train=splits[0], test=splits[1])
 
 
 def has_idx_files(folder: Path) -> bool:
@@ -99,7 +99,7 @@ def is_food101(folder: Path) -> bool:
     return (folder / "images").is_dir() and (folder / "meta" / "train.txt").is_file()
 
 
-def read_food101(folder: Path, *, image_size: int | None = None, on_error: OnError = "stop") -> Read:
+def read_food101(folder: Path, *, image_size: int | None = None, on_error: OnError = "stop") -> RawDataset:
     """`images/apple_pie/1005649.jpg`, split as `meta/train.txt` and `meta/test.txt` have it."""
     entries = {part: _lines(folder / "meta" / f"{part}.txt") for part in ("train", "test")}
     classes = tuple(sorted({entry.rpartition("/")[0] for entry in entries["train"]}))
@@ -111,14 +111,14 @@ def read_food101(folder: Path, *, image_size: int | None = None, on_error: OnErr
         targets = positions(labels, classes, source=str(folder))
         return FileSplit(paths=paths[part], targets=targets, form=form, on_error=on_error)
 
-    return Read(classes, train=split("train"), test=split("test"))
+    return RawDataset(classes, train=split("train"), test=split("test"))
 
 
 def is_awa2(folder: Path) -> bool:
     return (folder / "JPEGImages").is_dir() and (folder / "classes.txt").is_file()
 
 
-def read_awa2(folder: Path, *, image_size: int | None = None, on_error: OnError = "stop") -> Read:
+def read_awa2(folder: Path, *, image_size: int | None = None, on_error: OnError = "stop") -> RawDataset:
     """`JPEGImages/grizzly+bear/grizzly+bear_10001.jpg`, classes in the order of `classes.txt`, a plus read as a space.
 
     The set's own split sets whole classes apart (for zero-shot learning), which is of no use here: all of it is one.
@@ -133,7 +133,7 @@ def read_awa2(folder: Path, *, image_size: int | None = None, on_error: OnError 
     targets = torch.repeat_interleave(torch.tensor([len(found) for found in files]))
     form = choose_form(paths, image_size=image_size)
     split = FileSplit(paths=paths, targets=targets, form=form, on_error=on_error)
-    return Read(tuple(name.replace("+", " ") for name in names), split)
+    return RawDataset(tuple(name.replace("+", " ") for name in names), split)
 
 
 def _lines(path: Path) -> list[str]:

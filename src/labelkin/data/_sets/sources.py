@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from labelkin.data._dataset import Read
+from labelkin.data._dataset import RawDataset
 from labelkin.data._locate import Download, Place
 from labelkin.data._sets.cifar import VERSIONS, cifar_at, read_cifar
 from labelkin.data._sets.images import (
@@ -37,7 +37,7 @@ class Source(NamedTuple):
 
     title: str
     place: Place
-    read: Callable[..., Read]
+    read: Callable[..., RawDataset]
     options: tuple[str, ...] = ()
     tree: str | None = None  # its name among the trees that come with the package
 
@@ -61,7 +61,7 @@ def _cifar_place(name: str, md5: str) -> Place:
     )
 
 
-def _no_path(read: Callable[[], Read]) -> Callable[[Path], Read]:
+def _no_path(read: Callable[[], RawDataset]) -> Callable[[Path], RawDataset]:
     return lambda _: read()
 
 

@@ -11,7 +11,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 
 from labelkin._checks import InputError, check_choice
-from labelkin.data._dataset import Read
+from labelkin.data._dataset import RawDataset
 from labelkin.data._readers.texts import TextRow, check_utf8, decoded, read_texts, text_set
 from labelkin.structure import Taxonomy
 
@@ -81,7 +81,7 @@ def is_imdb(folder: Path) -> bool:
     return unpacked or _lines_labelled(folder, lambda label: label in SENTIMENTS)
 
 
-def read_imdb(folder: Path) -> Read:
+def read_imdb(folder: Path) -> RawDataset:
     """`train/pos/0_9.txt`, or JSON lines with 0 or 1; the reviews' `<br />` become line ends."""
     if (folder / "train" / "pos").is_dir():
         tables = {part: _from_folders(folder / part, ("neg", "pos"), decoded) for part in PARTS}
@@ -106,7 +106,7 @@ def is_yelp_polarity(folder: Path) -> bool:
     return True
 
 
-def read_yelp_polarity(folder: Path) -> Read:
+def read_yelp_polarity(folder: Path) -> RawDataset:
     """`train.csv` and `test.csv` without a header: 1 (negative) or 2 (positive), and the review."""
     tables = {}
     for part in PARTS:
@@ -122,7 +122,7 @@ def is_newsgroups(folder: Path) -> bool:
     return unpacked or _lines_labelled(folder, lambda label: label.count(".") >= 1 and " " not in label)
 
 
-def read_newsgroups(folder: Path, *, remove: Sequence[str] | None = None) -> Read:
+def read_newsgroups(folder: Path, *, remove: Sequence[str] | None = None) -> RawDataset:
     """`20news-bydate-train/sci.space/60862`, Latin-1 as it was posted, or JSON lines with the group as label.
 
     `remove` names what is left out. By default that is all three of headers, footers and quotes: with them a model may
