@@ -103,7 +103,7 @@ def test_texts_without_a_known_word_are_counted(tmp_path):
     with pytest.warns(UserWarning, match="3 of 8 test texts have no word that hashed-tfidf knows"):
         load(tmp_path, text="body", label="topic")
     write_csv(tmp_path / "test.csv", lines=odd)
-    with pytest.raises(InputError, match="none of the 3 test texts has a word"):
+    with pytest.raises(InputError, match="knows no word in any of the 3 test texts"):
         load(tmp_path, text="body", label="topic")
 
 
@@ -121,7 +121,7 @@ def emptied(path):
         (None, {"text": "bdy"}, r"text: .*posts.csv has no column 'bdy'.* Did you mean 'body'\?"),
         (None, {"text": "body", "label": "topc"}, r"label: .* has no column 'topc'.* Did you mean 'topic'\?"),
         (None, {"encoder": "hashed-tfidf"}, "text: .* has no column 'text'"),
-        (None, {"text": "body", "image": "x"}, "image: has no meaning for .*; it takes 'text', 'label', 'encoder'"),
+        (None, {"text": "body", "image": "x"}, "image: does not apply to .*; it takes 'text', 'label', 'encoder'"),
         (None, {"text": "body", "encoder": "word2vec"}, "encoder: expected hashed-tfidf, minilm"),
         (emptied, {"text": "body"}, r"line \d+: no text in column 'body' \(2 row\(s\) like it\)"),
     ],
@@ -160,7 +160,9 @@ def test_new_texts_are_encoded_as_in_training(table, tmp_path):
     torch.testing.assert_close(found.inputs, expected)
     held = read_held_out(table, shape=data.shape, samples=samples, label="topic")
     torch.testing.assert_close(held.split.inputs, expected)
-    with pytest.raises(InputError, match=r"expected a text file, a folder of text files, or a file '\.csv'"):
+    with pytest.raises(
+        InputError, match=r"expected a text file, a folder of text files, or a file that ends in '\.csv'"
+    ):
         read_unlabeled([write_csv(tmp_path / "new.tsv")], shape=data.shape, samples=samples)
 
 

@@ -1,8 +1,8 @@
-"""Data sets by name or path, their splits, and batches of them on the device.
+"""Datasets by name or path, their splits, and batches of samples on a device.
 
-`load("digits")`, `load("cifar100", validation_fraction=0.1)`, `load("photos/")`, `load("table.csv", label="species")`,
-`load("reviews.csv", text="body", label="stars")`;
-then `Batches(data.train, batch_size=128, shuffle=True, normalize=data.normalize)`.
+`load` reads a published dataset (`load("digits")`), a folder of images (`load("photos/")`), a table
+(`load("table.csv", label="species")`) or texts (`load("reviews.csv", text="body", label="stars")`). `Batches` iterates over
+a split: `Batches(data.train, batch_size=128, shuffle=True, normalize=data.normalize)`.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The sets known by name: which are at hand, and getting those that are not."""
+"""List the datasets and corpora known by name, and download those that are missing."""
 
 import os
 from pathlib import Path
@@ -10,6 +10,8 @@ from labelkin.data._sets.sources import CORPORA, DATASETS, INSIDE
 
 
 class Known(NamedTuple):
+    """A dataset or corpus known by name."""
+
     title: str
     place: Place
 
@@ -20,14 +22,17 @@ KNOWN = {name: Known(source.title, source.place) for name, source in DATASETS.it
 
 
 class Entry(NamedTuple):
+    """A dataset known by name, and where it was found."""
+
     name: str
     title: str
     at_hand: bool
-    path: Path | None  # None where it is absent, or inside a package
-    put: str  # what to put below a data folder where it is absent
+    path: Path | None  # None if it was not found or is part of a Python package
+    put: str  # the files that have to be placed in a data folder
 
 
 def inventory(*, data_dir: str | os.PathLike[str] | None = None) -> list[Entry]:
+    """Return one entry per dataset and corpus known by name."""
     entries = []
     for name, (title, place) in KNOWN.items():
         path = find_files(place, data_dir=data_dir)
@@ -36,8 +41,8 @@ def inventory(*, data_dir: str | os.PathLike[str] | None = None) -> list[Entry]:
 
 
 def fetch_by_name(name: str, *, data_dir: str | os.PathLike[str] | None = None) -> Path | None:
-    """Where the set lies, downloaded if need be; None for one that needs no files."""
+    """Return the path of a dataset, and download it if it is missing; None for a dataset that needs no files."""
     if name not in KNOWN:
-        raise InputError(f"there is no data set {name!r}; known sets: {', '.join(KNOWN)}.{near(name, KNOWN)}")
+        raise InputError(f"there is no dataset {name!r}; known datasets: {', '.join(KNOWN)}.{near(name, KNOWN)}")
     place = KNOWN[name].place
     return None if place is INSIDE else find_or_download(name, place, data_dir=data_dir)
