@@ -190,7 +190,7 @@ def test_missing_empty_or_single_class_folders(tmp_path):
     with pytest.raises(InputError, match="got images but no class folders"):
         load(tmp_path / "loose")
     write(tmp_path / "one", 3, "cat")
-    with pytest.raises(InputError, match="one: a classifier needs at least two classes, found only 'cat'"):
+    with pytest.raises(InputError, match="one: expected at least two classes, got only 'cat'"):
         load(tmp_path / "one")
     write(tmp_path / "few", 3, "cat")
     write(tmp_path / "few", 4, "lynx", count=1)

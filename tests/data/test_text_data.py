@@ -184,7 +184,9 @@ def test_an_empty_text_gets_no_class(run, tmp_path, suffix):
     (tmp_path / "letters").mkdir()
     for name, text in (("a", LINES[0][2]), ("b", "\n")):
         (tmp_path / f"letters/{name}.txt").write_text(text)
-    assert "b.txt: the file holds no text" in refused("predict", run, tmp_path / "letters", "-o", tmp_path / "out.csv")
+    assert "b.txt: the file contains no text" in refused(
+        "predict", run, tmp_path / "letters", "-o", tmp_path / "out.csv"
+    )
     assert not (tmp_path / "out.csv").exists()
 
 

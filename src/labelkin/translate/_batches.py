@@ -51,8 +51,9 @@ class UnweightedPairBatch(PairBatch):
 class PairBatches:
     """Iterate over batches of sentence pairs, one epoch at a time.
 
-    With `shuffle`, the pairs are shuffled, sorted by length within pools of 50 batches and cut into batches, and the batches are
-    shuffled. The pairs of a batch then have similar lengths and little padding. Without it, the whole split is sorted by length.
+    With `shuffle`, the pairs are shuffled, sorted by length within pools of 50 batches and cut into batches, and the batches
+    are shuffled. The pairs of a batch then have similar lengths and little padding. Without `shuffle`, the whole split is
+    sorted by length.
 
     Args:
         pairs: The sentence pairs.

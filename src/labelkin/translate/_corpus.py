@@ -104,7 +104,7 @@ class Vocabulary:
         if len(found) == len(SPECIAL):
             most = max(counts.values(), default=0)
             raise InputError(
-                f"min_count: expected a count that some word reaches, got {min_count}; the most frequent word occurs {most} times."
+                f"min_count: no word occurs {min_count} times (the most frequent one occurs {most} times); use a lower number."
             )
         return found
 

@@ -128,9 +128,9 @@ def load_corpus(
         ...         _ = Path(folder, f"a.{language}").write_text("".join(f"{words[i % 2]}\n" for i in range(10)))
         ...     corpus = load_corpus(f"{folder}/a.en:{folder}/a.de", test_fraction=0.2)
         >>> {part: len(pairs) for part, pairs in corpus.parts.items()}
-        {'test': 2, 'train': 8}
+        {'train': 8, 'test': 2}
         >>> corpus.target.vocabulary.words[2:]
-        ('hund', 'katze')
+        ('katze', 'hund')
     """
     check_count("seed", seed, least=0)
     shares = {"test_fraction": test_fraction, "validation_fraction": validation_fraction, "subset": subset}

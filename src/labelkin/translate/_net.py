@@ -231,7 +231,8 @@ def _changes(name: str, text: str) -> dict[str, Any]:
         option, equals, value = part.partition("=")
         if not equals or option not in known:
             raise InputError(
-                f"backbone {name!r}: expected OPTION=VALUE with an option of {listed(known, limit=9)}, got {part!r}.{near(option, known)}"
+                f"backbone {name!r}: expected OPTION=VALUE with an option of {listed(known, limit=9)}, "
+                f"got {part!r}.{near(option, known)}"
             )
         found[option] = _value(value)
     return found

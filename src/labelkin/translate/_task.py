@@ -34,8 +34,8 @@ class Translate(Task):
         >>> from labelkin.translate import Translate
         >>> from labelkin.translate._corpus import build_corpus
         >>> texts = ["a cat"], ["eine katze"]
-        >>> task = Translate(build_corpus("toy", {"train": texts, "test": texts}))  # doctest: +SKIP
-        >>> task.chosen_by, task.parts_evaluated  # doctest: +SKIP
+        >>> task = Translate(build_corpus("toy", {"train": texts, "test": texts}))
+        >>> task.chosen_by, task.parts_evaluated
         ('bleu', ('test',))
     """
 

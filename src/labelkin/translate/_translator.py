@@ -21,16 +21,25 @@ from labelkin.translate._search import Search, translate_texts
 
 
 class Translator(nn.Module):
-    """The trained model of a translation run; see `load_translator`.
+    r"""The trained model of a translation run, which `load_translator` returns.
 
     Args:
         folder: The run folder.
 
     Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import labelkin
         >>> from labelkin.translate import load_translator
-        >>> translator = load_translator("runs/en-de")  # doctest: +SKIP
-        >>> translator.translate(["a dog runs ."])  # doctest: +SKIP
-        ['ein hund läuft.']
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "a.en").write_text("a cat\n" * 10)
+        >>> _ = (folder / "a.de").write_text("eine katze\n" * 10)
+        >>> run = labelkin.train(
+        ...     f"{folder}/a.en:{folder}/a.de", out=folder / "run", epochs=1, backbone="lstm-500x1:hidden=4,embedding=4"
+        ... )
+        >>> translator = load_translator(run.path)
+        >>> translator.source.vocabulary.words[2:], translator.target.vocabulary.words[2:]
+        (('a', 'cat'), ('eine', 'katze'))
     """
 
     def __init__(self, folder: RunFolder) -> None:
@@ -81,18 +90,27 @@ def is_translation(run: str | os.PathLike[str]) -> bool:
 
 
 def load_translator(run: str | os.PathLike[str]) -> Translator:
-    """Load the trained model of a translation run, on the CPU.
+    r"""Load the trained model of a translation run, on the CPU.
 
     Args:
-        run: The run folder, or the store and id of a run.
+        run: The run folder.
 
     Returns:
         The translator.
 
     Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import labelkin
         >>> from labelkin.translate import load_translator
-        >>> load_translator("runs/en-de").translate(["a dog runs ."])  # doctest: +SKIP
-        ['ein hund läuft.']
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "a.en").write_text("a cat\n" * 10)
+        >>> _ = (folder / "a.de").write_text("eine katze\n" * 10)
+        >>> run = labelkin.train(
+        ...     f"{folder}/a.en:{folder}/a.de", out=folder / "run", epochs=1, backbone="lstm-500x1:hidden=4,embedding=4"
+        ... )
+        >>> len(load_translator(run.path).translate(["a cat", "cat"]))
+        2
     """
     folder = RunFolder(run_at(run))
     if kind_in(folder.config) != KIND:
@@ -110,7 +128,7 @@ def translate_file(
     beam: int | None = None,
     length_penalty: float | None = None,
 ) -> list[str]:
-    """Translate a file with one sentence per line.
+    r"""Translate a file with one sentence per line.
 
     Args:
         run: The run folder.
@@ -123,8 +141,20 @@ def translate_file(
         The translations.
 
     Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import labelkin
         >>> from labelkin.translate import translate_file
-        >>> translate_file("runs/en-de", "news.en", "news.de")  # doctest: +SKIP
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "a.en").write_text("a cat\n" * 10)
+        >>> _ = (folder / "a.de").write_text("eine katze\n" * 10)
+        >>> run = labelkin.train(
+        ...     f"{folder}/a.en:{folder}/a.de", out=folder / "run", epochs=1, backbone="lstm-500x1:hidden=4,embedding=4"
+        ... )
+        >>> _ = (folder / "new.en").write_text("a cat\ncat\n")
+        >>> found = translate_file(run.path, folder / "new.en", folder / "new.de")
+        >>> len(found), (folder / "new.de").read_text() == "".join(f"{line}\n" for line in found)
+        (2, True)
     """
     if output is not None and not Path(output).parent.is_dir():
         raise InputError(f"{output}: there is no folder {str(Path(output).parent)!r}; create it first.")
@@ -169,12 +199,15 @@ def nearest_labels(run: str | os.PathLike[str], labels: Sequence[str], *, top: i
         top: Number of neighbors per label.
 
     Returns:
-        One entry per label, with the names of the nearest labels and their `scores`.
+        One entry per label, with the names of the `nearest` labels and their `scores`.
 
     Example:
+        >>> import tempfile
+        >>> import labelkin
         >>> from labelkin.translate import nearest_labels
-        >>> nearest_labels("runs/cifar100", ["oak_tree"], top=2)[0].nearest  # doctest: +SKIP
-        ['maple_tree', 'willow_tree']
+        >>> run = labelkin.train("digits", "label-embedding", out=tempfile.mkdtemp() + "/run", epochs=1)
+        >>> [len(found.nearest) for found in nearest_labels(run.path, ["3", "8"], top=2)]
+        [2, 2]
     """
     check_count("top", top)
     model, names, signs = _labels(run)
