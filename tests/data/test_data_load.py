@@ -17,6 +17,7 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
+import labelkin.data
 from labelkin._checks import InputError
 from labelkin.data import DATASETS, cache_folder, data_folders, find_files, load
 from labelkin.data._locate import Download, Place, find_or_download
@@ -262,3 +263,10 @@ def test_the_room_opens_without_any_extra():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ}, check=False)
     assert done.stdout.strip() == str(len(DATASETS)), done.stderr
+
+
+@pytest.mark.parametrize(("old", "new"), [("find", "find_files"), ("fetch", "download_files")])
+def test_old_names_work_with_a_warning(old: str, new: str):
+    with pytest.warns(DeprecationWarning, match=f"labelkin.data.{old} is deprecated; use labelkin.data.{new}"):
+        found = getattr(labelkin.data, old)
+    assert found is getattr(labelkin.data, new)

@@ -108,7 +108,7 @@ def test_a_folder_holds_its_parts_plain_or_packed(tmp_path: Path):
     }
     with pytest.raises(InputError, match=r"test_fraction: does not apply to .*, which has a test part"):
         load_corpus(f"{tmp_path}:de-en", test_fraction=0.1)
-    with pytest.raises(InputError, match=r"there is no file '.*train.fr', nor train.fr.gz beside it"):
+    with pytest.raises(InputError, match=r"there is no file '.*train.fr' or train.fr.gz"):
         load_corpus(f"{tmp_path}:fr-en")
 
 

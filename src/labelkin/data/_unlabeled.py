@@ -80,9 +80,10 @@ def _texts(file: Path, column: str) -> Iterator[tuple[int | None, str]]:
     texts = ((line, "" if row[place] is None else str(row[place])) for line, row in rows)
     for number, (line, text) in enumerate(texts):
         if not text.strip():
-            alike = 1 + sum(not other.strip() for _, other in texts)
+            empty = 1 + sum(not other.strip() for _, other in texts)
             raise InputError(
-                f"{file}, line {line} (row {number}): no text in column {column!r} ({alike} row(s) like it); remove them."
+                f"{file}, line {line} (row {number}): expected a text in column {column!r}, got an empty cell "
+                f"({empty} empty row(s) in all); remove them."
             )
         yield number, text
 
@@ -92,7 +93,7 @@ AT_ONCE = 1024  # images or rows
 
 
 class SampleFormat(NamedTuple):
-    """What the samples of a dataset are, apart from their shape."""
+    """The kind of samples in a dataset: pixels, columns of a table, or encoded texts."""
 
     pixels: bool  # uint8 values, which are divided by 255
     columns: list[str] | None = None  # numeric columns of a table, in order

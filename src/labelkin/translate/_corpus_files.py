@@ -62,7 +62,7 @@ def file_at(path: Path) -> Path:
     found = at_hand(path)
     if found is None:
         siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise InputError(f"there is no file {str(path)!r}, nor {path.name}.gz beside it.{near(path.name, siblings)}")
+        raise InputError(f"there is no file {str(path)!r} or {path.name}.gz.{near(path.name, siblings)}")
     return found
 
 

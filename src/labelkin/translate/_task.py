@@ -108,7 +108,7 @@ class Translate(Task):
         return Evaluation(found, {"words": _table(words)})
 
     def final_metrics(self, model: Model, tested: Evaluation) -> dict[str, float]:
-        """Return the metrics of the test part decoded with `search`, and the metric of greedy decoding beside them."""
+        """Return the metrics of the test part decoded with `search`, and also the metric of greedy decoding."""
         device = next(model.parameters()).device
         found = self.measured(self._written(model, "test", device, self.search), "test")
         greedy = {f"greedy_{self.chosen_by}": tested.metrics[self.chosen_by]}

@@ -91,8 +91,8 @@ def _classes(root: Path) -> list[ClassFolder]:
     """Return the classes below a folder."""
     inside = listing(root)
     if not inside.folders:
-        holds = "images but no class folders" if inside.images else "no class folders"
-        raise InputError(f"{root}: expected one folder of images per class, got {holds}.")
+        content = "images but no class folders" if inside.images else "no class folders"
+        raise InputError(f"{root}: expected one folder of images per class, got {content}.")
     return list(_walk(root, ()))
 
 

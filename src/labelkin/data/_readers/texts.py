@@ -150,7 +150,8 @@ def read_texts(path: Path, *, text: str | None = None, label: str | None = None)
         found.append(TextRow(row_label(row[at_label], places["label"], path, line), content, part))
     if empty:
         raise InputError(
-            f"{path}, line {empty[0]}: no text in column {places['text']!r} ({len(empty)} row(s) like it); remove them."
+            f"{path}, line {empty[0]}: expected a text in column {places['text']!r}, got an empty cell "
+            f"({len(empty)} empty row(s) in all); remove them."
         )
     if not found:
         raise InputError(f"{path}: the table has columns but no rows.")
