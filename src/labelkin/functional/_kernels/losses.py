@@ -89,7 +89,7 @@ def _on_leaves(logits: Tensor, target: Tensor, tree: TreeIndex, weights: _Weight
 
 def _on_nodes(logits: Tensor, target: Tensor, tree: TreeIndex, weights: _Weights, mass: bool = False) -> Tensor:
     at = _index(tree)
-    operands = [at.child_first, at.child_count, at.child_column, at.path, at.length, at.excess]
+    operands = [at.first, at.child_first, at.child_count, at.child_column, at.path, at.length, at.excess]
     ragged = mass and at.ragged[0].shape[0] > 0
     if ragged:
         operands += [at.begin, at.finish, *at.ragged]
