@@ -45,9 +45,14 @@ every_loss = pytest.mark.parametrize("loss", TREE_LOSSES)
 every_kind = pytest.mark.parametrize("kind", loss_cases.KINDS)
 
 
+def use_for_every_size(monkeypatch):
+    monkeypatch.setattr(fused_losses, "SMALL", 0)
+    monkeypatch.setattr(fused_losses, "LITTLE", 0)
+
+
 @pytest.fixture(params=["cpu", "triton"])
 def device(request, monkeypatch):
-    monkeypatch.setattr(fused_losses, "SMALL", 0)
+    use_for_every_size(monkeypatch)
     if request.param == "cpu":
         return "cpu"
     if find_spec("triton") is None:
@@ -134,7 +139,7 @@ def test_odd_widths(loss, leaves, device):
 @every_loss
 @pytest.mark.parametrize("leaves", [1003, 2048])
 def test_wide_rows_on_the_cpu(loss, leaves, monkeypatch):
-    monkeypatch.setattr(fused_losses, "SMALL", 0)
+    use_for_every_size(monkeypatch)
     for tree in ("unbalanced", "balanced", "star"):
         taxonomy = random_taxonomy(np.random.default_rng(1), leaves, tree)
         nodes = torch.randint(len(taxonomy), (40,), generator=torch.Generator().manual_seed(0))
@@ -143,8 +148,9 @@ def test_wide_rows_on_the_cpu(loss, leaves, monkeypatch):
 
 
 @pytest.mark.parametrize("scale", [2.0, 60.0])
-def test_prefix_sums_are_left_where_they_are_not_exact(scale):
+def test_prefix_sums_are_left_where_they_are_not_exact(scale, monkeypatch):
     """Large logits give subtrees a share far below float32's range; the result keeps its relative precision."""
+    use_for_every_size(monkeypatch)
     taxonomy = random_taxonomy(np.random.default_rng(1), 1003, "unbalanced")
     check_tree("hxe", taxonomy, "cpu", taxonomy.leaves[:40], scale=scale)
     check_tree("hxe", taxonomy, "cpu", taxonomy.leaves[:40], scale=scale, dtype=torch.float64, tolerance=1e-10)
@@ -231,7 +237,7 @@ def test_depth_weights_reduce_to_cross_entropy(device):
 
 @every_loss
 def test_gradients_and_their_gradients_in_float64(loss, monkeypatch):
-    monkeypatch.setattr(fused_losses, "SMALL", 0)
+    use_for_every_size(monkeypatch)
     on_leaves, ours, _ = TREE_LOSSES[loss]
     taxonomy = named([-1, 0, 0, 1, 1, 2, 3, 3, 4, 5, 5, 5], [10, 6, 11, 7, 8, 9])
     index, target = tree_index(taxonomy), torch.tensor([10, 6, 4, 1])
@@ -261,13 +267,13 @@ def test_leading_shapes_strides_and_normalization(device):
 
 @every_loss
 def test_compiled_losses_are_the_eager_ones(loss, monkeypatch):
-    """Through the custom operator, with the index beside the tree as a field of it."""
-    monkeypatch.setattr(fused_losses, "SMALL", 0)
+    """Through the custom operator, with the index built before."""
+    use_for_every_size(monkeypatch)
     on_leaves, ours, _ = TREE_LOSSES[loss]
     taxonomy = named([-1, 0, 0, 1, 1, 2, 3, 3, 4, 5, 5, 5])
     index = tree_index(taxonomy)
     made = kernels.path_index(index)
-    monkeypatch.setattr(fused_losses, "_index", lambda tree: made)
+    monkeypatch.setattr(fused_losses, "path_index", lambda tree: made)
     logits, target = drawn(2, 6, 6 if on_leaves else 11), index.leaves
     compiled = torch.compile(lambda x, t: ours(x, t, index), backend="aot_eager", fullgraph=True)
     for got, wanted in zip(
@@ -276,7 +282,8 @@ def test_compiled_losses_are_the_eager_ones(loss, monkeypatch):
         torch.testing.assert_close(got, wanted)
 
 
-def test_what_has_no_kernel_is_refused():
+def test_what_has_no_kernel_is_refused(monkeypatch):
+    monkeypatch.setattr(fused_losses, "LITTLE", 0)
     taxonomy = random_taxonomy(np.random.default_rng(0), 600, "unbalanced")
     index = tree_index(taxonomy)
     logits, target = torch.zeros(2, 600), index.leaves[:2]
