@@ -37,7 +37,7 @@ def test_only_names_the_cases_and_json_goes_to_the_output():
 
 
 def test_trees_come_from_a_folder(tmp_path):
-    (tmp_path / "imagenet.csv").write_text("a,root\nb,root\nc,root\nd,a\ne,a\n")
+    (tmp_path / "imagenet.csv").write_text("root,a\nroot,b\nroot,c\na,d\na,e\n")
     planned = list(loss_cases.cases("cpu", tmp_path, small=False))
     assert planned[0][0] == "conditional softmax, imagenet"
     assert planned[0][2](8).classes == 4

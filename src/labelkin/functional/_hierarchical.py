@@ -173,8 +173,8 @@ def ancestors(leaf_logits: Tensor, target: Tensor, tree: TreeIndex, *, weight: f
         >>> from labelkin import Taxonomy
         >>> from labelkin.functional import ancestors, tree_index
         >>> tree = tree_index(Taxonomy.from_paths(["pet/cat", "pet/dog", "car"]))
-        >>> ancestors(torch.zeros(2, 3), tree.leaves[[0, 2]], tree, weight=1.0)  # log 3/2 for pet; car has no ancestor
-        tensor([0.4055, 0.0000])
+        >>> ancestors(torch.zeros(1, 3), tree.leaves[:1], tree, weight=1.0)  # log 3/2 for pet
+        tensor([0.4055])
     """
     if is_soft(target):
         parents = tree.parent[tree.leaves - 1]
