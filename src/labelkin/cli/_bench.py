@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +11,7 @@ from typer import Argument, Option
 from labelkin.cli._show import say, say_json, say_table
 
 if TYPE_CHECKING:
-    from labelkin.bench import Benchmark, ManyLabels, Row, Timing, TreeLosses
+    from labelkin.bench import Benchmark, LossTimes, ManyLabels, Row, Timing, TreeLosses
 
 app = typer.Typer(no_args_is_help=True, help="How fast it is: ratios inside one run, medians with their spread.")
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
@@ -98,6 +99,39 @@ def many_labels(
         _say_many_labels(found)
 
 
+@app.command()
+def losses(
+    device: Annotated[str | None, Option(help="cpu or cuda. Default: cuda where there is a GPU.")] = None,
+    dtype: Annotated[str, Option(help="float32 or bfloat16.")] = "float32",
+    trees: Annotated[
+        Path | None, Option(help="Folder with imagenet.csv and inat21.csv. Default: generated trees of that size.")
+    ] = None,
+    only: Annotated[str, Option(help="Run the cases whose names contain this text.")] = "",
+    small: Annotated[bool, Option("--small", help="Use small sizes, to see that everything runs.")] = False,
+    repeats: Repeats = 50,
+    cpu_time: Annotated[bool, Option("--cpu-time", help="Count processor time on the CPU.")] = False,
+    output: Annotated[Path | None, Option("-o", "--output", help="Write the results to this JSON file.")] = None,
+    json: Json = False,
+) -> None:
+    """Fused losses beside flat cross entropy, forward and backward, each checked in float64 in the run that is timed."""
+    from json import dumps
+
+    from labelkin._files import write_text
+    from labelkin.bench import loss_times_as_dict, time_losses
+
+    found = time_losses(
+        device=device, dtype=dtype, trees=trees, only=only, small=small, repeats=repeats, cpu_time=cpu_time
+    )
+    if output is not None:
+        write_text(output, dumps(loss_times_as_dict(found), indent=1) + "\n")
+    if json:
+        say_json(loss_times_as_dict(found))
+    else:
+        _say_losses(found)
+    if found.failures:
+        raise typer.Exit(1)
+
+
 @app.command("all")
 def every(json: Json = False) -> None:
     """All of them at their usual sizes."""
@@ -162,6 +196,28 @@ def _say_tree_losses(found: TreeLosses) -> None:
     say_table(("loss", "us", "from - to (ms)", "x flat"), rows)
     say("")
     say(f"Reading and writing the node logits once takes {1e6 * found.floor.median:.0f} us.")
+
+
+def _say_losses(found: LossTimes) -> None:
+    on = found.machine
+    say(f"losses: {on.device}, {on.cores} cores, {on.threads} threads, torch {on.torch}; medians, forward and backward")
+    say("")
+    rows = [
+        (
+            row.case,
+            f"{row.batch:,}",
+            f"{1e6 * row.ours.call:.0f}",
+            f"{row.ratio:.2f}",
+            "-" if row.ours.replay is None else f"{1e6 * row.ours.replay:.1f}",
+            "-" if row.replay_ratio is None else f"{row.replay_ratio:.2f}",
+            _mebibytes(row.ours.peak_bytes),
+            f"{max(row.loss_error, row.grad_error):.1e}",
+        )
+        for row in found.results
+    ]
+    say_table(("loss", "batch", "us", "x flat", "us in a graph", "x flat", "peak MiB", "error"), rows)
+    for name, sentence in found.failures.items():
+        say(f"Failed: {name}: {sentence[:2000]}")
 
 
 def _say_many_labels(found: ManyLabels) -> None:
