@@ -11,7 +11,19 @@ import torch
 
 import labelkin
 
-ROOMS = ["structure", "relations", "functional", "objectives", "models", "analysis", "bench", "metrics", "decide"]
+ROOMS = [
+    "structure",
+    "relations",
+    "functional",
+    "objectives",
+    "models",
+    "analysis",
+    "bench",
+    "metrics",
+    "decide",
+    "data",
+    "translate",
+]
 
 
 def modules(room: str) -> list[str]:

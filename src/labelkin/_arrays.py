@@ -1,4 +1,4 @@
-"""Checks of tensors that every room shares: probabilities, class positions, and how scores are ranked."""
+"""Checks of tensors of probabilities and of class positions, and the ranking of scores."""
 
 from collections.abc import Callable, Sequence
 from math import log2
@@ -10,15 +10,15 @@ from torch import Tensor
 
 from labelkin._checks import InputError
 
-LEAST_TOLERANCE = 1e-3  # lets probabilities pass that were written with four decimals
+LEAST_TOLERANCE = 1e-3  # accepts probabilities that were saved with four decimals
 
 
 def sum_tolerance(dtype: torch.dtype, classes: int) -> float:
-    """Return how far the sum of `classes` probabilities of this dtype may lie from 1.
+    """Return how far the sum of `classes` probabilities of this dtype may be from 1.
 
-    The rule is `max(1e-3, eps / 2 * (2 + log2(classes))) + classes * smallest / 2`. Rounding a probability and the sum it
-    is divided by costs eps / 2 each, and a pairwise sum costs eps / 2 for each of its log2(classes) levels. A number
-    below the smallest one of its dtype becomes 0, which matters in float16 only.
+    The rule is `max(1e-3, eps / 2 * (2 + log2(classes))) + classes * smallest / 2`. Rounding a probability
+    and the sum that it is divided by has an error of eps / 2 each, and a pairwise sum has one of eps / 2 in each of its
+    log2(classes) levels. Numbers below the smallest subnormal become 0, which only matters in float16.
     """
     limits = torch.finfo(dtype if dtype.is_floating_point else torch.float64)
     rounding = limits.eps / 2 * (2 + log2(classes))
@@ -34,13 +34,13 @@ def check_probs(
     hint: str = "pass logits.softmax(-1)",
     row_name: Callable[[int], str] = "row {}".format,
 ) -> None:
-    """Refuse rows (..., K) that are not probabilities: none negative, and a sum of 1 in each row.
+    """Refuse rows (..., K) that are not probabilities: non-negative, with a sum of 1 per row.
 
     Args:
         argument: the name that the error message starts with.
         probs: floating-point numbers; each row is one distribution over K classes.
-        tolerance: how far a sum may lie from 1; `sum_tolerance` of the dtype by default.
-        hint: what to do with scores that are no probabilities.
+        tolerance: how far a sum may be from 1; `sum_tolerance` of the dtype by default.
+        hint: what to do with scores that are not probabilities.
         row_name: what to call a row in the error message.
     """
     if not probs.numel():
@@ -72,15 +72,15 @@ def check_class_positions(
     read_values: bool = True,
     what: str = "class positions",
 ) -> None:
-    """Refuse what is not a tensor of integers from 0 to below `classes`.
+    """Refuse a value that is not a tensor of integers from 0 to `classes - 1`.
 
     Args:
         argument: the name that the error message starts with.
         given: the tensor to check.
-        classes: how many classes there are; None allows any number from 0 up.
+        classes: number of classes; None allows any number from 0.
         shape: the shape that `given` must have; any by default.
-        read_values: whether to look at the numbers, for which a GPU has to be waited for.
-        what: what the integers stand for, for the error message.
+        read_values: whether to check the numbers, which synchronizes with a GPU.
+        what: name of the integers in the error message.
     """
     if not isinstance(given, Tensor):
         raise InputError(f"{argument}: expected a tensor of {what}, got {type(given).__name__}.")
@@ -103,15 +103,15 @@ def class_positions(argument: str, values: Any, classes: int, *, ndim: int | Non
 
     Args:
         argument: the name that the error message starts with.
-        values: positions from 0 to below `classes`; a tensor stays on its device.
-        classes: how many classes there are.
-        ndim: how many axes `values` must have; any number by default.
+        values: positions from 0 to `classes - 1`; a tensor stays on its device.
+        classes: number of classes.
+        ndim: number of axes that `values` must have; any by default.
     """
     try:
         found = values.detach() if isinstance(values, Tensor) else torch.as_tensor(np.asarray(values))
     except (TypeError, ValueError, RuntimeError):
         raise InputError(f"{argument}: expected class positions from 0 to {classes - 1}, got {values!r:.60}.") from None
-    if found.numel() or isinstance(values, Tensor):  # an empty list has no type of its own
+    if found.numel() or isinstance(values, Tensor):  # an empty list has no dtype to check
         check_class_positions(argument, found, classes)
     if ndim is not None and found.ndim != ndim:
         raise InputError(
@@ -121,7 +121,7 @@ def class_positions(argument: str, values: Any, classes: int, *, ndim: int | Non
 
 
 def reads_values(given: Tensor) -> bool:
-    """Return whether looking at the numbers of a tensor costs nothing: on the CPU, outside of compiled code."""
+    """Return whether the values of a tensor can be read at no cost: on the CPU, outside of compiled code."""
     return given.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
@@ -134,7 +134,7 @@ def ranked(scores: Tensor, k: int) -> Tensor:
         return scores.argmax(-1, keepdim=True)
     if scores.device.type != "cpu":
         return scores.argsort(dim=-1, descending=True, stable=True)[:, :k]
-    best = scores.topk(min(k + 1, scores.shape[-1]), dim=-1)  # several times as fast as a sort
+    best = scores.topk(min(k + 1, scores.shape[-1]), dim=-1)  # several times faster than sorting
     places = best.indices[:, :k]
     tied = (best.values[:, 1:] == best.values[:, :-1]).any(-1).nonzero().flatten()
     if len(tied):

@@ -1,4 +1,4 @@
-"""Input checks with one kind of error message: the argument, what was expected, what was given, what to do."""
+"""Checks of arguments. Every error names the argument, what was expected, what was given and what to do."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -11,32 +11,41 @@ T = TypeVar("T")
 
 
 class InputError(ValueError):
-    """Raised for input that cannot be used; the message says why and what to do instead."""
+    """An argument or a file that cannot be used; the message says why and what to do instead."""
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """`" Did you mean 'cat', 'cart'?"`, or an empty string where nothing is near."""
+    """Return a suggestion of similar names for an error message, or an empty string if there are none.
+
+    >>> near("cta", ["cat", "dog"])
+    " Did you mean 'cat'?"
+    """
     matches = get_close_matches(name, list(known), n=3, cutoff=0.6)
     return f" Did you mean {', '.join(repr(m) for m in matches)}?" if matches else ""
 
 
 def listed(names: Sequence[object], limit: int = 5) -> str:
-    """The first few names, and how many more there are."""
+    """Return the first `limit` names for an error message, and how many more there are.
+
+    >>> listed(["a", "b", "c"], limit=2)
+    "'a', 'b' and 1 more"
+    """
     shown = ", ".join(repr(n) for n in names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 
 
 def plain(value: Any) -> Any:
-    """A number of numpy's or torch's as Python's; anything else as it is."""
+    """Return a scalar of numpy or torch as a Python number; anything else unchanged."""
     return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
 
 
 def plain_names(names: Any) -> Any:
-    """An array, index or series of names as a list; anything else as it is."""
+    """Return a one-dimensional array, index or series as a list; anything else unchanged."""
     return names.tolist() if getattr(names, "ndim", None) == 1 and hasattr(names, "tolist") else names
 
 
 def check_choice(argument: str, value: str, choices: Sequence[str]) -> None:
+    """Refuse a value that is not in `choices`."""
     if value not in choices:
         options = ", ".join(repr(c) for c in choices)
         raise InputError(f"{argument}: expected one of {options}, got {value!r}.{near(str(value), choices)}")
@@ -61,7 +70,7 @@ def renamed(new: str, value: T, old: str, old_value: T | None, *, stacklevel: in
 def check_number(
     argument: str, value: Any, *, low: float | None = None, high: float | None = None, open_low: bool = False
 ) -> None:
-    """Refuse what is not a finite number in [low, high], or in (low, high] with `open_low`."""
+    """Refuse a value that is not a finite number in [low, high], or in (low, high] with `open_low`."""
     bounds = f"{'(' if open_low else '['}{'-inf' if low is None else low}, {'inf' if high is None else high}]"
     if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
         raise InputError(f"{argument}: expected a number in {bounds}, got {value!r}.")
@@ -72,13 +81,13 @@ def check_number(
 
 
 def check_count(argument: str, value: Any, *, least: int = 1) -> None:
-    """Refuse what is not a whole number, Python's or numpy's, of at least `least`."""
+    """Refuse a value that is not a whole number, of Python or numpy, of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise InputError(f"{argument}: expected a whole number of at least {least}, got {value!r}.")
 
 
 def check_names(argument: str, names: Sequence[str], *, least: int = 1) -> None:
-    """Refuse names that are not distinct, non-empty strings; `plain_names` reads arrays of them."""
+    """Refuse a value that is not a sequence of distinct, non-empty strings; `plain_names` converts arrays first."""
     if isinstance(names, str) or not isinstance(names, Sequence):
         raise InputError(f"{argument}: expected a list of names, got {names!r}.")
     for name in names:

@@ -1,15 +1,21 @@
-"""Optional packages, imported where they are used; missing one gives the line that installs it."""
+"""Imports of optional packages; the error for a missing package contains the command that installs it."""
 
 from importlib import import_module
 from types import ModuleType
 
 
 class MissingExtra(ImportError):
-    """An optional package is not installed; the message holds the `pip install` line."""
+    """An optional package is not installed; the message contains the `pip install` command."""
 
 
 def require(module: str, *, extra: str, use: str) -> ModuleType:
-    """Import `module`, which the extra `labelkin[extra]` brings, for `use`."""
+    """Import an optional package.
+
+    Args:
+        module: The module to import.
+        extra: The extra of labelkin that installs it.
+        use: What needs it, for the error message.
+    """
     try:
         return import_module(module)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Atomic file writes, and the names of the files that labelkin writes into a run folder."""
+"""Atomic file writes, and the names of the files in a run folder."""
 
 import csv
 import errno
@@ -11,7 +11,9 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, TypeGuard
 
-TEMPORARY = re.compile(r"\.labelkin-[0-9a-f]{16}\.tmp")  # a file that is being written
+TEMPORARY = re.compile(
+    r"\.labelkin-[0-9a-f]{16}\.tmp"
+)  # a file that is being written, or was when its process was killed
 STATE = re.compile(r"state-\d{5,}-\d{7,}\.safetensors")  # a training state
 RUN_FILES = frozenset(
     {
@@ -36,7 +38,7 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
 
     The content goes to a temporary file in the same folder, which is then renamed to `path`. A process that is killed
     may leave a temporary file behind; its name matches `TEMPORARY`. A new file has the permissions that the process's
-    umask gives; the umask itself is not touched, since it belongs to all threads.
+    umask gives; the umask itself is not changed, because all threads share it.
     """
     target = Path(path)
     beside = target.parent / f".labelkin-{token_hex(8)}.tmp"
@@ -65,7 +67,7 @@ def write_text(path: str | os.PathLike[str], content: str) -> None:
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as CSV with a header; columns come in the order in which rows first name them.
+    """Return rows as CSV with a header; columns are in order of their first appearance.
 
     >>> csv_text([{"epoch": 1, "loss": 0.5}, {"epoch": 2, "loss": 0.25}])
     'epoch,loss\\n1,0.5\\n2,0.25\\n'
@@ -104,10 +106,10 @@ def is_events_folder(path: Path) -> bool:
 def remove_run(path: str | os.PathLike[str]) -> list[str]:
     """Delete the files that labelkin wrote into a run folder, and the folder if nothing else is in it.
 
-    config.json goes first, so that an interrupted removal leaves no folder that looks like a complete run.
+    config.json is deleted first, so an interrupted removal leaves no folder that looks like a complete run.
 
     Returns:
-        The files that labelkin did not write and that were kept, relative to the folder, sorted.
+        The files that were kept because labelkin did not write them, relative to the folder, sorted.
     """
     folder = Path(path)
     (folder / "config.json").unlink(missing_ok=True)

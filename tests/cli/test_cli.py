@@ -319,7 +319,7 @@ def _corrupt_cifar(folder):
 
 BAD_FOLDERS = {
     "a missing folder": (lambda folder: None, "there is no file or folder"),
-    "an empty class": (_empty_class, "two: the class folder holds no image"),
+    "an empty class": (_empty_class, "two: the class folder contains no images"),
     "one class only": (lambda folder: write_images(folder, {0: "zero"}), "at least two classes"),
     "a corrupt idx file": (_corrupt_idx, "images-idx3-ubyte"),
     "a corrupt CIFAR file": (_corrupt_cifar, "data_batch_1.bin"),
@@ -374,7 +374,7 @@ BAD_ARGUMENTS = {
         ("--objectives", "adaptive-labels", "--accumulate", "2"),
         "accumulate: expected 1 for AdaptiveLabels, whose loss is computed over the whole batch, got 2",
     ),
-    "an option that the data do not have": (("--image-size", "8"), "image_size: has no meaning for digits"),
+    "an option that the data do not have": (("--image-size", "8"), "image_size: does not apply to digits"),
     "no subset": (("--subset", "0"), "subset: expected a number in (0, 1], got 0.0"),
     "no validation": (("--validation", "0"), "validation_fraction: expected a number in (0, 1), got 0.0"),
     "no test": (("--test", "0"), "test_fraction: expected a number in (0, 1), got 0.0"),

@@ -101,7 +101,7 @@ def test_same_generator_same_images(images, name):
 
 def test_the_old_spelling_works_with_a_warning():
     data = load("digits")
-    with pytest.warns(DeprecationWarning, match="use Normalize"):
+    with pytest.warns(DeprecationWarning, match="use labelkin.data.Normalize"):
         assert labelkin.data.Normalise is Normalize
     with pytest.warns(DeprecationWarning, match=r"use Dataset\.normalize"):
         assert data.normalise is data.normalize
@@ -129,7 +129,10 @@ def test_normalize_matches_numpy(images):
         (lambda: PadCrop(pad=0), "pad: expected a whole number of at least 1"),
         (lambda: PadCrop(fill="mirror"), "fill: expected one of 'zero', 'reflect', 'edge', got 'mirror'"),
         (lambda: Shift(fraction=0.0), "fraction: expected a number in"),
-        (lambda: Shift(fraction=0.01)(torch.zeros(1, 1, 8, 8), torch.zeros(1, 2)), "of 8 x 8 pixels moves nothing"),
+        (
+            lambda: Shift(fraction=0.01)(torch.zeros(1, 1, 8, 8), torch.zeros(1, 2)),
+            "of 8 x 8 pixels is less than half a pixel",
+        ),
         (lambda: Rotation(degrees=200), "degrees: expected a number in"),
         (lambda: Normalize([0.0], [0.0]), "std: expected one positive number"),
         (lambda: PadCrop(pad=8, fill="reflect")(torch.zeros(1, 1, 8, 8), torch.zeros(1, 2)), "at most 7, got 8"),

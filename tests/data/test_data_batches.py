@@ -185,7 +185,9 @@ def test_bad_options(digits, options, message):
 
 def test_a_table_cannot_be_augmented():
     table = ArraySplit(torch.zeros(4, 3), torch.tensor([0, 1, 0, 1]))
-    with pytest.raises(InputError, match=r"augment: needs images \(C, H, W\), the samples have shape \(3,\)"):
+    with pytest.raises(
+        InputError, match=r"augment: expected samples that are images \(C, H, W\), got samples of shape \(3,\)"
+    ):
         Batches(table, batch_size=2, augment=Flip())
 
 

@@ -18,8 +18,8 @@ import torch
 from sklearn.datasets import load_digits
 
 from labelkin._checks import InputError
-from labelkin.data import DATASETS, cache_folder, data_folders, find, load
-from labelkin.data._locate import Download, Place, obtain
+from labelkin.data import DATASETS, cache_folder, data_folders, find_files, load
+from labelkin.data._locate import Download, Place, find_or_download
 
 FILES = [f"{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
 
@@ -103,12 +103,12 @@ def test_absent_and_offline_says_what_to_put_where(tmp_path):
         "train-images-idx3-ubyte",
         "MNIST/raw",
         "LABELKIN_DATA",
-        "switched off",
+        "turned off",
     ):
         assert part in message
     assert "\n" not in message
     with pytest.raises(
-        InputError, match=r"awa2: .* has to be fetched by hand; put the folder Animals_with_Attributes2"
+        InputError, match=r"awa2: .* has to be downloaded manually; place the folder Animals_with_Attributes2"
     ):
         load("awa2")
     with pytest.raises(InputError, match=r"data_dir: there is no folder '.*missing'"):
@@ -117,7 +117,7 @@ def test_absent_and_offline_says_what_to_put_where(tmp_path):
 
 def test_unknown_names_list_near_matches():
     with pytest.raises(
-        InputError, match=r"no data set or path 'cifar-100'; known sets: digits, .*Did you mean 'cifar100'"
+        InputError, match=r"no dataset or path 'cifar-100'; known datasets: digits, .*Did you mean 'cifar100'"
     ):
         load("cifar-100")
     with pytest.raises(InputError, match=r"'cifar10:coarse'.*Did you mean 'cifar100:coarse'"):
@@ -152,7 +152,7 @@ def test_without_data_dir_a_download_goes_to_the_cache(server, monkeypatch):
     pytest.importorskip("pooch")
     use(monkeypatch, "mnist", served(*server))
     load("mnist")
-    assert find(DATASETS["mnist"].place) == cache_folder() / "MNIST" / "raw"
+    assert find_files(DATASETS["mnist"].place) == cache_folder() / "MNIST" / "raw"
 
 
 def test_a_wrong_checksum_a_missing_file_and_no_server(tmp_path, server, monkeypatch):
@@ -160,7 +160,7 @@ def test_a_wrong_checksum_a_missing_file_and_no_server(tmp_path, server, monkeyp
     place = served(*server)
     spoiled = place._replace(downloads=tuple(item._replace(md5="0" * 32) for item in place.downloads))
     use(monkeypatch, "mnist", spoiled)
-    with pytest.raises(InputError, match=r"does not have its published checksum.*put train-images-idx3-ubyte"):
+    with pytest.raises(InputError, match=r"does not match the published checksum.*place train-images-idx3-ubyte"):
         load("mnist", data_dir=tmp_path)
     assert list((tmp_path / "MNIST" / "raw").iterdir()) == []  # nothing half done is left
     absent = place._replace(downloads=(Download(f"{server[0]}/nothing.gz", "0" * 32),))
@@ -175,7 +175,9 @@ def test_a_wrong_checksum_a_missing_file_and_no_server(tmp_path, server, monkeyp
 
 def test_without_pooch_the_sentence_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(InputError, match=r"the download needs pooch.*pip install 'labelkin\[data\]'; put train-images"):
+    with pytest.raises(
+        InputError, match=r"the download needs pooch.*pip install 'labelkin\[data\]'; place train-images"
+    ):
         load("mnist")
 
 
@@ -186,7 +188,7 @@ def test_an_archive_is_unpacked_whole(tmp_path, server):
     place = Place(("food-101",), lambda path: (path / "images").is_dir(), "it", (archive,))
     home = tmp_path / "home"
     home.mkdir()
-    assert obtain("food101", place, data_dir=home) == home / "food-101"
+    assert find_or_download("food101", place, data_dir=home) == home / "food-101"
     assert (home / "food-101" / "images" / "pie" / "1.jpg").read_bytes() == b"a photograph"
     assert [p.name for p in home.iterdir()] == ["food-101"]
 
@@ -221,12 +223,12 @@ def test_some_classes_in_an_order_of_ones_own():
     for k, name in enumerate(data.classes):
         wanted = everything.train.inputs[everything.train.targets == int(name)]
         assert torch.equal(data.train.inputs[data.train.targets == k], wanted)
-    with pytest.raises(InputError, match="classes: the set has no class '11'"):
+    with pytest.raises(InputError, match="classes: the dataset has no class '11'"):
         load("digits", classes=["1", "11"])
 
 
 def test_a_tree_follows_its_classes(tmp_path):
-    if find(DATASETS["fashion-mnist"].place) is None:
+    if find_files(DATASETS["fashion-mnist"].place) is None:
         pytest.skip("Fashion-MNIST is not here")
     data = load("fashion-mnist", classes=["Bag", "Coat", "Shirt"], subset=0.01)
     assert data.taxonomy is not None
@@ -236,9 +238,9 @@ def test_a_tree_follows_its_classes(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"label": "species"}, "label: has no meaning for digits; it takes no such options"),
-        ({"image_size": 32}, "image_size: has no meaning for digits"),
-        ({"test_fraction": 0.5}, "test_fraction: digits comes with a split of its own"),
+        ({"label": "species"}, "label: does not apply to digits; it takes no such options"),
+        ({"image_size": 32}, "image_size: does not apply to digits"),
+        ({"test_fraction": 0.5}, "test_fraction: does not apply to digits, which already has this split"),
         ({"validation_fraction": 1.5}, "validation_fraction: expected a number in"),
         ({"label_noise": -0.1}, "label_noise: expected a number in"),
         ({"subset": 0.0}, "subset: expected a number in"),

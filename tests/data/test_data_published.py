@@ -134,14 +134,18 @@ def flip_magic(content):
         (
             "train-images-idx3-ubyte",
             flip_magic,
-            "not an idx file of 3 dimensions, expected it to begin 00000803, got 00000d03",
+            "expected an idx file of 3 dimension\\(s\\) that starts with 00000803, got 00000d03",
         ),
-        ("train-labels-idx1-ubyte", lambda c: b"", "not an idx file of 1 dimensions, .* got nothing"),
-        ("train-images-idx3-ubyte", lambda c: c[:-1], "promises 1,920 bytes, the file has 1,919"),
-        ("t10k-labels-idx1-ubyte", lambda c: c + b"\x00", "promises 20 bytes, the file has 21"),
+        ("train-labels-idx1-ubyte", lambda c: b"", "expected an idx file of 1 dimension\\(s\\) .* got an empty file"),
+        ("train-images-idx3-ubyte", lambda c: c[:-1], "expected 1,920 bytes according to its header, got 1,919"),
+        ("t10k-labels-idx1-ubyte", lambda c: c + b"\x00", "expected 20 bytes according to its header, got 21"),
         ("t10k-labels-idx1-ubyte", lambda c: idx(np.zeros(19, dtype=np.uint8)), "20 t10k images and 19 labels"),
         ("train-images-idx3-ubyte", lambda c: gzip.compress(c)[:-9], "the gzip archive is damaged"),
-        ("train-labels-idx1-ubyte", lambda c: idx(np.full(30, 10, dtype=np.uint8)), "train targets run from 10 to 10"),
+        (
+            "train-labels-idx1-ubyte",
+            lambda c: idx(np.full(30, 10, dtype=np.uint8)),
+            "expected train targets from 0 to 9, got 10 to 10",
+        ),
     ],
 )
 def test_corrupt_idx_files(tmp_path, file, change, message):
@@ -259,12 +263,12 @@ class Runs:
         (
             "meta",
             lambda c: pickle.dumps({"label_names": ["a"]}),
-            "expected lists 'fine_label_names', 'coarse_label_names'",
+            "expected the lists 'fine_label_names', 'coarse_label_names'",
         ),
         (
             "meta",
             lambda c: pickle.dumps({"fine_label_names": ["a"], "coarse_label_names": ["b"]}),
-            "labels from 0 to 99 for 1",
+            "expected labels from 0 to 0, got 0 to 99",
         ),
     ],
 )
@@ -281,7 +285,7 @@ def test_a_hostile_cifar_file_is_refused_without_running(tmp_path):
     marker = tmp_path / "ran"
     hostile = {b"data": Runs(str(marker)), b"labels": [0]}
     (tmp_path / "cifar-10-batches-py" / "data_batch_3").write_bytes(pickle.dumps(hostile))
-    with pytest.raises(InputError, match=r"data_batch_3: asks for posix\.mkdir, .* do not trust this file"):
+    with pytest.raises(InputError, match=r"data_batch_3: expected .* got posix\.mkdir, .* do not trust this file"):
         load("cifar10", data_dir=tmp_path, download=False)
     assert not marker.exists()
 
@@ -295,7 +299,7 @@ def test_a_short_binary_a_missing_file_and_a_cut_archive(tmp_path):
     with pytest.raises(InputError, match=r"data_batch_2\.bin: expected records of 3,073 bytes, got 30,729"):
         load("cifar10", data_dir=tmp_path, download=False)
     (folder / "data_batch_2.bin").unlink()
-    with pytest.raises(InputError, match=r"'data_batch_2\.bin' missing; unpack cifar-10-binary\.tar\.gz again"):
+    with pytest.raises(InputError, match=r"'data_batch_2\.bin' are missing; unpack cifar-10-binary\.tar\.gz again"):
         load("cifar10", data_dir=tmp_path, download=False)
     archive = tmp_path / "cifar-10-binary.tar.gz"
     archive.write_bytes(archive.read_bytes()[:50_000])
@@ -307,7 +311,7 @@ def test_an_archive_with_nothing_of_cifar_in_it(tmp_path):
     archive = tmp_path / "cifar-10-python.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:
         tar.addfile(tarfile.TarInfo("cifar-10-batches-py/readme.html"), io.BytesIO())
-    with pytest.raises(InputError, match="holds no CIFAR file"):
+    with pytest.raises(InputError, match="expected a CIFAR file such as"):
         load(archive)
 
 
@@ -357,5 +361,5 @@ def test_awa2_takes_its_classes_from_its_list(tmp_path, photo):
     assert some.classes == ("fox", "antelope")
     assert torch.bincount(some.train.targets).tolist() == [4, 4]
     (root / "classes.txt").write_text("1 antelope\n2 okapi\n")
-    with pytest.raises(InputError, match=r"classes\.txt names 'okapi', of which JPEGImages holds no image"):
+    with pytest.raises(InputError, match=r"classes\.txt lists 'okapi', but JPEGImages contains no images"):
         load("awa2", data_dir=tmp_path)

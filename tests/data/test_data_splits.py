@@ -40,7 +40,7 @@ def test_split_depends_on_the_seed_alone():
 
 
 def test_a_class_too_small_to_split_is_named():
-    with pytest.raises(InputError, match=r"too few of 'lynx \(1\)'"):
+    with pytest.raises(InputError, match=r"got fewer of 'lynx \(1\)'"):
         stratified(torch.tensor([0, 0, 0, 1]), 0.5, seed=0, classes=["cat", "lynx"])
 
 

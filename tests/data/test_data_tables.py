@@ -83,7 +83,7 @@ def test_a_folder_of_tables_gives_its_split(tmp_path):
     write_csv(tmp_path / "test.csv", ["note", "label", *COLUMNS[::-1]], [["-", r[4], *r[3::-1]] for r in rows()[1::2]])
     assert torch.equal(load(tmp_path).test.inputs, data.test.inputs)
     write_csv(tmp_path / "test.csv", [*COLUMNS, "label"], [[1, 2, 3, 4, "rose"]])
-    with pytest.raises(InputError, match="no training sample has the class 'rose'"):
+    with pytest.raises(InputError, match="no training sample has the label 'rose'"):
         load(tmp_path)
 
 
@@ -111,7 +111,7 @@ def test_a_table_of_image_paths(tmp_path, suffix):
     assert torch.equal(data.test.inputs[:, 0], torch.from_numpy(DIGITS.images[30:40] * 15).to(torch.uint8))
     assert data.test.targets.tolist() == DIGITS.target[30:40].tolist()
     (tmp_path / "images" / "7.png").unlink()
-    with pytest.raises(InputError, match=r"names 1 image\(s\) that are not there: '.*images/7\.png'"):
+    with pytest.raises(InputError, match=r"lists 1 image\(s\) that do not exist: '.*images/7\.png'"):
         load(path, label="digit")
     with pytest.warns(UserWarning, match=r"skipped: '.*images/7\.png'"):
         assert len(load(path, label="digit", on_error="skip").train) == 29
@@ -132,15 +132,15 @@ def csv_text(path, text):
         ("a,b,label\n1,,x\n2,nan,y\ninf,4,x\n", {}, r"3 value\(s\) .* in column a \(1\), b \(2\), first in line 2"),
         ("a,b,label\n1,2,x\n1,2,3,x\n", {}, "line 3: expected 3 values as in the header, got 4"),
         ("a,b,label\n1,2,x\n\n1,x\n", {}, "line 4: expected 3 values as in the header, got 2"),
-        ("a,label\n1,x\nseven,y\n", {}, "line 3: expected a number in column 'a', got 'seven'; name the numeric columns"),
-        ("a,label\n1,x\n2,\n", {}, "line 3: no label in column 'label'"),
-        ("a,label,split\n1,x,train\n2,y,later\n", {}, "line 3: expected 'train', 'val' or 'test' as split, got 'later'"),
-        ("a,label,split\n1,x,test\n", {}, "the column 'split' never says 'train'"),
+        ("a,label\n1,x\nseven,y\n", {}, "line 3: expected a number in column 'a', got 'seven'; give the numeric columns"),
+        ("a,label\n1,x\n2,\n", {}, "line 3: expected a label in column 'label'"),
+        ("a,label,split\n1,x,train\n2,y,later\n", {}, "line 3: expected 'train', 'val' or 'test' .* got 'later'"),
+        ("a,label,split\n1,x,test\n", {}, "expected rows with 'train' in the column 'split'"),
         ("a,a,label\n1,2,x\n", {}, "duplicate name 'a'"),
-        ("label\nx\n", {}, "no column is left for the inputs"),
+        ("label\nx\n", {}, "expected at least one input column besides the label"),
         ("a,label\n", {}, "the table has columns but no rows"),
         ("", {}, "the table is empty"),
-        ("a,label\n1,x\n2,x\n", {}, "a classifier needs at least two classes, found only 'x'"),
+        ("a,label\n1,x\n2,x\n", {}, "expected at least two classes, got only 'x'"),
     ],
 )  # fmt: skip
 def test_bad_csv(tmp_path, text, options, message):
@@ -151,9 +151,12 @@ def test_bad_csv(tmp_path, text, options, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"a": 1, "label": "x"}\n{"a": 1}\n', "line 2: expected the columns of the first line, differs in 'label'"),
+        (
+            '{"a": 1, "label": "x"}\n{"a": 1}\n',
+            "line 2: expected the same keys as in the first line; the difference is 'label'",
+        ),
         ('{"a": 1, "label": "x"}\n{"a": 1,\n', "line 2: not JSON"),
-        ("[1, 2]\n", "line 1: expected an object"),
+        ("[1, 2]\n", "line 1: expected a JSON object"),
         ('{"a": null, "label": "x"}\n', r"1 value\(s\) missing"),
         ('{"a": [1, 2], "label": "x"}\n', r"line 1: expected a number in column 'a', got \[1, 2\]"),
         (
@@ -173,7 +176,7 @@ def test_bytes_that_are_no_table(tmp_path):
         path.write_bytes(b"\xff\xfe\x00\x81" * 10)
         with pytest.raises(InputError, match=f"t{suffix}"):
             load(path)
-    with pytest.raises(InputError, match=r"expected a folder of images, or a file '\.npz'"):
+    with pytest.raises(InputError, match=r"expected a folder of images, or a file that ends in '\.npz'"):
         load(csv_text(tmp_path / "t.xlsx", "x"))
 
 
@@ -213,7 +216,10 @@ def test_npz_without_a_split_and_with_colours(tmp_path, channels_last):
 
 def test_npy_with_labels_beside_it_or_named(tmp_path):
     np.save(tmp_path / "X.npy", IRIS.data)
-    with pytest.raises(InputError, match=r"holds inputs alone; pass labels=FILE, or put them beside it as y\.npy"):
+    with pytest.raises(
+        InputError,
+        match=r"expected labels for these inputs; pass labels=FILE, or save them in the same folder as y\.npy",
+    ):
         load(tmp_path / "X.npy")
     np.save(tmp_path / "species.npy", np.array(SPECIES))
     np.save(tmp_path / "y.npy", IRIS.target.astype(np.float64))
@@ -238,13 +244,19 @@ def with_nan(array):
             {"x": with_nan(IRIS.data), "y": IRIS.target},
             r"3 value\(s\) .* in column 1 \(2\), 2 \(1\), first in sample 4",
         ),
-        ({"x": IRIS.data, "y": IRIS.target[:-1]}, r"expected 150 labels, one for each input, got shape \(149,\)"),
+        ({"x": IRIS.data, "y": IRIS.target[:-1]}, r"expected 150 labels, one per input, got shape \(149,\)"),
         ({"x": IRIS.data, "y": IRIS.target + 0.5}, "whole numbers or names, got fractions or NaN"),
-        ({"x": np.zeros((6, 3, 8, 3)), "y": np.arange(6) % 2}, r"cannot tell the channels of shape \(6, 3, 8, 3\)"),
+        (
+            {"x": np.zeros((6, 3, 8, 3)), "y": np.arange(6) % 2},
+            r"height and width larger than that, got shape \(6, 3, 8, 3\)",
+        ),
         ({"x": np.zeros(6), "y": np.arange(6) % 2}, r"got shape \(6,\)"),
-        ({"x": np.array(["a"] * 6), "y": np.arange(6) % 2}, "expected inputs that are numbers"),
-        ({"x": IRIS.data, "y": np.array(SPECIES, dtype=object)}, "holds Python objects"),
-        ({"x": IRIS.data, "y": IRIS.target, "classes": np.array(["a", "b", "c", "d"])}, "4 class names for 3 classes"),
+        ({"x": np.array(["a"] * 6), "y": np.arange(6) % 2}, "expected numeric inputs"),
+        ({"x": IRIS.data, "y": np.array(SPECIES, dtype=object)}, "contains Python objects"),
+        (
+            {"x": IRIS.data, "y": IRIS.target, "classes": np.array(["a", "b", "c", "d"])},
+            "expected one name per class, got 4 names for 3 classes",
+        ),
     ],
 )
 def test_bad_npz(tmp_path, arrays, message):

@@ -10,7 +10,7 @@ from labelkin._checks import InputError
 from labelkin.data import TextSplit, load
 from labelkin.data._encoders import restored
 from labelkin.data._held_out import read_held_out
-from labelkin.data._unlabeled import read_unlabelled, samples_of
+from labelkin.data._unlabeled import read_unlabeled, sample_format
 from support.commands import call, refused
 from support.texts import paragraphs, texts
 
@@ -103,7 +103,7 @@ def test_texts_without_a_known_word_are_counted(tmp_path):
     with pytest.warns(UserWarning, match="3 of 8 test texts have no word that hashed-tfidf knows"):
         load(tmp_path, text="body", label="topic")
     write_csv(tmp_path / "test.csv", lines=odd)
-    with pytest.raises(InputError, match="none of the 3 test texts has a word"):
+    with pytest.raises(InputError, match="knows no word in any of the 3 test texts"):
         load(tmp_path, text="body", label="topic")
 
 
@@ -121,7 +121,7 @@ def emptied(path):
         (None, {"text": "bdy"}, r"text: .*posts.csv has no column 'bdy'.* Did you mean 'body'\?"),
         (None, {"text": "body", "label": "topc"}, r"label: .* has no column 'topc'.* Did you mean 'topic'\?"),
         (None, {"encoder": "hashed-tfidf"}, "text: .* has no column 'text'"),
-        (None, {"text": "body", "image": "x"}, "image: has no meaning for .*; it takes 'text', 'label', 'encoder'"),
+        (None, {"text": "body", "image": "x"}, "image: does not apply to .*; it takes 'text', 'label', 'encoder'"),
         (None, {"text": "body", "encoder": "word2vec"}, "encoder: expected hashed-tfidf, minilm"),
         (emptied, {"text": "body"}, r"line \d+: no text in column 'body' \(2 row\(s\) like it\)"),
     ],
@@ -144,24 +144,26 @@ def test_wrong_encoding_is_named_by_its_byte(tmp_path, suffix):
 
 def test_new_texts_are_encoded_as_in_training(table, tmp_path):
     data = load(table, text="body", label="topic")
-    samples = samples_of(data, table, text="body", label="topic")
+    samples = sample_format(data, table, text="body", label="topic")
     assert restored(samples.encoder).name == "hashed-tfidf"
     folder = tmp_path / "new"
     folder.mkdir()
     for i, text in enumerate(texts()[:3]):
         (folder / f"{i}.txt").write_text(text)
     expected = data.train.encoder.encode(texts())
-    files, rows, inputs = next(read_unlabelled([folder, folder / "1.txt"], shape=data.shape, samples=samples))
+    files, rows, inputs = next(read_unlabeled([folder, folder / "1.txt"], shape=data.shape, samples=samples))
     assert [file.rpartition("/")[2] for file in files] == ["0.txt", "1.txt", "2.txt", "1.txt"]
     assert rows == [None] * 4
     torch.testing.assert_close(inputs, expected[[0, 1, 2, 1]])
-    (found,) = read_unlabelled([write_jsonl(tmp_path / "new.jsonl")], shape=data.shape, samples=samples)
+    (found,) = read_unlabeled([write_jsonl(tmp_path / "new.jsonl")], shape=data.shape, samples=samples)
     assert found.rows == list(range(len(LINES)))
     torch.testing.assert_close(found.inputs, expected)
     held = read_held_out(table, shape=data.shape, samples=samples, label="topic")
     torch.testing.assert_close(held.split.inputs, expected)
-    with pytest.raises(InputError, match=r"expected a text file, a folder of text files, or a file '\.csv'"):
-        read_unlabelled([write_csv(tmp_path / "new.tsv")], shape=data.shape, samples=samples)
+    with pytest.raises(
+        InputError, match=r"expected a text file, a folder of text files, or a file that ends in '\.csv'"
+    ):
+        read_unlabeled([write_csv(tmp_path / "new.tsv")], shape=data.shape, samples=samples)
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +184,9 @@ def test_an_empty_text_gets_no_class(run, tmp_path, suffix):
     (tmp_path / "letters").mkdir()
     for name, text in (("a", LINES[0][2]), ("b", "\n")):
         (tmp_path / f"letters/{name}.txt").write_text(text)
-    assert "b.txt: the file holds no text" in refused("predict", run, tmp_path / "letters", "-o", tmp_path / "out.csv")
+    assert "b.txt: the file contains no text" in refused(
+        "predict", run, tmp_path / "letters", "-o", tmp_path / "out.csv"
+    )
     assert not (tmp_path / "out.csv").exists()
 
 

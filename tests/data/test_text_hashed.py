@@ -96,7 +96,10 @@ def test_its_state_is_the_encoder():
     ("make", "says"),
     [
         (lambda: encoder("hashed-tfidf").encode(["a"]), "call fitted"),
-        (lambda: encoder("hashed-tfidf").fitted(["one word", "two things"]), "no word in common"),
+        (
+            lambda: encoder("hashed-tfidf").fitted(["one word", "two things"]),
+            "needs training texts with words in common",
+        ),
         (lambda: encoder("hashed-tfidf:2"), "at least 4"),
         (lambda: encoder("hashed-tfdf"), "Did you mean 'hashed-tfidf'"),
         (lambda: encoder("hashed-tfidf:wide"), "expected hashed-tfidf, minilm, hf:NAME, st:NAME or the folder"),

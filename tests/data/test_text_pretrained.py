@@ -67,7 +67,7 @@ def test_a_folder_that_changed_is_another_encoder(tmp_path):
     state = encoder(str(folder)).state()
     assert restored(state).name == str(folder)
     (folder / "config.json").write_text("{ }")
-    with pytest.raises(InputError, match="not what the run was trained with"):
+    with pytest.raises(InputError, match="changed since the run was trained"):
         restored(state)
 
 
@@ -109,7 +109,7 @@ def test_a_damaged_part_is_named():
     cached(SOME, lengths, encoder="a")
     (file,) = cache.features_folder("a").glob("*.npz")
     file.write_bytes(file.read_bytes()[:-40])
-    with pytest.raises(InputError, match=f"{file.name}: not a readable part"):
+    with pytest.raises(InputError, match=f"{file.name}: not a readable file of the feature cache"):
         cached(SOME, lengths, encoder="a")
 
 

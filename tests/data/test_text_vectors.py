@@ -60,10 +60,10 @@ def test_what_gives_no_class_vectors(tmp_path):
     np.save(tmp_path / "v.npy", np.zeros((2, 5)))
     np.save(tmp_path / "nan.npy", np.array([[1.0, 2.0], [3.0, 4.0], [5.0, np.nan]]))
     for source, says in (
-        (str(tmp_path / "v.npy"), r"expected \(3, D\) numbers, one row a class, got \(2, 5\)"),
+        (str(tmp_path / "v.npy"), r"expected \(3, D\) numbers, one row per class, got \(2, 5\)"),
         (str(tmp_path / "nan.npy"), r"nan\.npy: expected finite numbers, got NaN or infinite ones for 'rec-autos'"),
         (str(tmp_path / "w.npy"), "there is no file"),
-        ("hashed-tfidf", "by their spelling alone"),
+        ("hashed-tfidf", "does not know the meaning of words"),
         ("minlm", "Did you mean 'minilm'"),
     ):
         with pytest.raises(InputError, match=says):

@@ -12,7 +12,7 @@ from labelkin import InputError
 from labelkin.comparison import Plan
 from labelkin.comparison import _api as demo_module
 from labelkin.comparison._api import plan_for
-from labelkin.data import fetch
+from labelkin.data import download_files
 from labelkin.data._locate import Download, Place
 from labelkin.runs import RunFolder, RunSpec, Store
 from labelkin.runs import train_run as train
@@ -195,13 +195,13 @@ def test_an_archive_that_the_user_put_in_the_data_folder_stays(tmp_path: Path):
     place = Place(
         ("set",), Path.is_dir, "the folder", (Download("http://localhost/set.tar.gz", digest, unpacks_to="set"),)
     )
-    fetch(place, tmp_path)
+    download_files(place, tmp_path)
     assert (tmp_path / "set" / "a.txt").exists()
     assert archive.exists()
     other = place._replace(downloads=(place.downloads[0]._replace(md5="0" * 32),))
     before = snapshot(tmp_path)
     with pytest.raises(ValueError, match="checksum"):
-        fetch(other, tmp_path)
+        download_files(other, tmp_path)
     assert snapshot(tmp_path) == before
 
 

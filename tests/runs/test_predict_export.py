@@ -158,12 +158,12 @@ def test_inputs_that_cannot_be_used_are_refused_and_nothing_is_written(home, tmp
         ("one-hot", "small.npy", "expected samples of shape (1, 8, 8), as in training, got (1, 4, 8)"),
         ("one-hot", "floats.npy", "expected bytes (uint8)"),
         ("one-hot", "absent", "there is no file or folder"),
-        ("one-hot", "empty", "holds no image"),
+        ("one-hot", "empty", "contains no image"),
         ("one-hot", "photos", "1.png"),
-        ("one-hot", "photos", "leave it out with --on-error skip (in Python on_error='skip')"),
+        ("one-hot", "photos", "skip unreadable images with --on-error skip (in Python: on_error='skip')"),
         ("one-hot", "t.csv", "column of image paths"),
-        ("columns", "t.csv", "has no column 'p63', which was trained on. Did you mean 'p_63'"),
-        ("columns", "photos", "which images do not have"),
+        ("columns", "t.csv", "expected the column 'p63' that the model was trained on. Did you mean 'p_63'"),
+        ("columns", "photos", "which is not the shape of an image"),
     ]
     for run, given, sentence in cases:
         assert sentence in refused("predict", home / run, tmp_path / given, "-o", tmp_path / "p.csv"), given

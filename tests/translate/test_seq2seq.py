@@ -143,8 +143,8 @@ def test_the_papers_nets_have_the_papers_sizes():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("lstm-512", "there is no sequence net 'lstm-512'.*Did you mean 'lstm-512x2'"),
-        ("lstm-512x2:dropot=0.3", "expected OPTION=VALUE of .*'dropout'.*Did you mean 'dropout'"),
+        ("lstm-512", "there is no sequence network 'lstm-512'.*Did you mean 'lstm-512x2'"),
+        ("lstm-512x2:dropot=0.3", "expected OPTION=VALUE with an option of .*'dropout'.*Did you mean 'dropout'"),
         ("lstm-512x2:dropout=1.5", r"backbone 'lstm-512x2:dropout=1.5': dropout: expected a number in \[0, 0.9\]"),
         ("lstm-512x2:hidden=many", "hidden: expected a whole number of at least 1, got 'many'"),
         ("bilstm-512x2:hidden=5", "hidden: expected an even number for two directions, got 5"),
@@ -295,9 +295,9 @@ def test_a_batch_in_parts_is_the_batch():
 @pytest.mark.parametrize(
     ("objective", "message"),
     [
-        ("retrospection", "keeps a table of all samples"),
-        ("static-labels", "defines no probabilities to search by"),
-        ("conditional-softmax", "cannot be used for translation: it needs a tree"),
+        ("retrospection", "needs a table with one entry per sample"),
+        ("static-labels", "does not define probabilities, which the search needs"),
+        ("conditional-softmax", "cannot be used for translation: it needs a taxonomy or class similarities"),
     ],
 )
 def test_objectives_that_words_do_not_allow_are_refused(objective: str, message: str):

@@ -40,5 +40,5 @@ def test_rouge_of_words_is_a_mean_over_sentences():
 @pytest.mark.parametrize("measure", [bleu, rouge])
 @pytest.mark.parametrize(("texts", "references"), [(["a"], ["a", "b"]), ([], [])])
 def test_each_text_needs_a_reference(measure, texts: list[str], references: list[str]):
-    with pytest.raises(InputError, match="references: expected one for each"):
+    with pytest.raises(InputError, match="references: expected one per hypothesis"):
         measure(texts, references)

@@ -172,13 +172,19 @@ def test_nearest_labels_have_the_largest_entries(run: Path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("inspect", "RUN", "--label", "hunt"), "label: 'hunt' is not among the run's .* labels. Did you mean 'hund'"),
+        (
+            ("inspect", "RUN", "--label", "hunt"),
+            "label: the run has no label 'hunt' among its .* labels. Did you mean 'hund'",
+        ),
         (("inspect", "RUN", "--label", "hund", "--top", "500"), "top: expected at most"),
-        (("inspect", "PLAIN", "--label", "hund"), "the run's objective learns no label embedding; train with"),
-        (("translate", "RUN", "foreign.txt"), "foreign.txt: none of its words is in the run's vocabulary"),
+        (
+            ("inspect", "PLAIN", "--label", "hund"),
+            "expected a run with the objective label-embedding or compressed-label-embedding",
+        ),
+        (("translate", "RUN", "foreign.txt"), "foreign.txt: expected sentences in the source language"),
         (("translate", "RUN", "bad.txt"), "bad.txt: expected UTF-8, got byte 0xff at byte offset 2"),
         (("translate", "RUN", "none.txt"), "there is no file 'none.txt'"),
-        (("translate", "RUN", "good.txt", "-o", "no/out.txt"), "there is no folder 'no'; make it first"),
+        (("translate", "RUN", "good.txt", "-o", "no/out.txt"), "there is no folder 'no'; create it first"),
         (("translate", "RUN", "good.txt", "--beam", "0"), "beam: expected a whole number of at least 1"),
     ],
 )
@@ -210,18 +216,20 @@ def test_the_command_line_trains_on_two_files(tmp_path: Path):
 
 def test_a_run_that_classifies_is_not_asked_to_translate(tmp_path: Path):
     RunFolder.create(tmp_path / "run", {"data": "digits"}, {})
-    with pytest.raises(InputError, match="is a classification run on 'digits'; use `labelkin predict`"):
+    with pytest.raises(
+        InputError, match="expected a translation run, got a classification run on 'digits'; use `labelkin predict`"
+    ):
         load_translator(tmp_path / "run")
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"min_cuont": 2}, "min_cuont: a corpus has no such option.*Did you mean 'min_count'"),
+        ({"min_cuont": 2}, "min_cuont: does not apply to translation.*Did you mean 'min_count'"),
         ({"tokens": "syllables"}, "tokens: expected one of 'words', 'space', 'characters'"),
         ({"measure": "meteor"}, "measure: expected one of 'bleu', 'rouge'"),
         ({"beam": 0}, "beam: expected a whole number"),
-        ({"min_count": 99}, "the vocabulary lacks every word"),
+        ({"min_count": 99}, "no word occurs 99 times"),
         ({"max_length": 1}, "max_length: no training pair has at most 1 tokens"),
     ],
 )

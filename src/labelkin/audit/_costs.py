@@ -11,7 +11,7 @@ from torch import Tensor
 
 from labelkin._checks import InputError, check_names, listed, near
 from labelkin.audit._schema import with_near
-from labelkin.data import NAMES, load_arrays
+from labelkin.data import CLASS_NAME_KEYS, load_arrays
 from labelkin.relations import check_not_negative, read_square
 
 MATRIX = "costs"
@@ -80,7 +80,9 @@ def _read_csv(path: Path) -> CostTable:
 
 def _read_npz(path: Path) -> CostTable:
     arrays = load_arrays(path)
-    names = next((arrays[key] for key in NAMES if key in arrays), None) if isinstance(arrays, Mapping) else None
+    names = (
+        next((arrays[key] for key in CLASS_NAME_KEYS if key in arrays), None) if isinstance(arrays, Mapping) else None
+    )
     if names is None or not isinstance(arrays, Mapping) or MATRIX not in arrays:
         raise InputError(f"costs: {path} lacks the arrays 'costs' (K, K) and 'classes' (K names); save both.")
     texts = tuple(str(name) for name in names.reshape(-1).tolist())

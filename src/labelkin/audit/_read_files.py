@@ -10,7 +10,7 @@ from torch import Tensor
 
 from labelkin._checks import InputError, check_names, listed
 from labelkin.audit._schema import PREDICTED, Fields, Floats, Kind, Raw, find_kind, find_target, label_texts, named
-from labelkin.data import NAMES, check_finite, number, read_rows
+from labelkin.data import CLASS_NAME_KEYS, check_finite, parse_number, read_rows
 
 
 def read_arrays(arrays: Mapping[str, Any], kind: str | None, fields: Fields, source: str) -> Raw:
@@ -22,7 +22,7 @@ def read_arrays(arrays: Mapping[str, Any], kind: str | None, fields: Fields, sou
     given = named("predicted", fields.predicted or PREDICTED, keys, source) if found == "labels" else None
     scores = None if given else named("scores", fields.scores or found, keys, source)
     target = find_target(fields.target, keys, source)
-    names = next((_plain(arrays[key]) for key in NAMES if key in arrays), None)
+    names = next((_plain(arrays[key]) for key in CLASS_NAME_KEYS if key in arrays), None)
     count = len(np.atleast_1d(_plain(arrays[target])))
     places = [f"sample {i}" for i in range(count)]
     return Raw(
@@ -151,7 +151,9 @@ def _numbers(values: Sequence[Any], names: Sequence[str], path: Path, line: int)
     try:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        return np.array([number(value, name, path, line, hint=HINT) for value, name in zip(values, names, strict=True)])
+        return np.array(
+            [parse_number(value, name, path, line, hint=HINT) for value, name in zip(values, names, strict=True)]
+        )
 
 
 def _listed_numbers(value: Any, column: str, path: Path, line: int) -> Floats:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, check_choice, listed, near
-from labelkin.data import TARGETS
+from labelkin.data import TARGET_KEYS
 
 SHOWN = 5
 
@@ -110,10 +110,10 @@ def find_kind(kind: str | None, names: Sequence[str], source: str) -> Kind:
 def find_target(chosen: str | None, names: Sequence[str], source: str) -> str:
     if chosen is not None:
         return named("target", chosen, names, source)
-    found = [name for name in TARGETS if name in names]
+    found = [name for name in TARGET_KEYS if name in names]
     if len(found) == 1:
         return found[0]
-    seen = f"has {listed(found)}" if found else f"has none of {listed(list(TARGETS))}, only {listed(list(names))}"
+    seen = f"has {listed(found)}" if found else f"has none of {listed(list(TARGET_KEYS))}, only {listed(list(names))}"
     raise InputError(f"target: {source} {seen}; name the one with the true class (--target).{_nearest(found, names)}")
 
 

@@ -1,8 +1,8 @@
-"""Data sets by name or path, their splits, and batches of them on the device.
+"""Datasets by name or path, their splits, and batches of samples on a device.
 
-`load("digits")`, `load("cifar100", validation_fraction=0.1)`, `load("photos/")`, `load("table.csv", label="species")`,
-`load("reviews.csv", text="body", label="stars")`;
-then `Batches(data.train, batch_size=128, shuffle=True, normalize=data.normalize)`.
+`load` reads a published dataset (`load("digits")`), a folder of images (`load("photos/")`), a table
+(`load("table.csv", label="species")`) or texts (`load("reviews.csv", text="body", label="stars")`). `Batches` iterates over
+a split: `Batches(data.train, batch_size=128, shuffle=True, normalize=data.normalize)`.
 """
 
 from typing import TYPE_CHECKING
@@ -29,29 +29,29 @@ if TYPE_CHECKING:
     from labelkin.data._encoders.class_vectors import class_vectors as class_vectors
     from labelkin.data._fingerprint import digest as digest
     from labelkin.data._fingerprint import fingerprint as fingerprint
-    from labelkin.data._fingerprint import hashed as hashed
-    from labelkin.data._fingerprint import scanned as scanned
+    from labelkin.data._fingerprint import hash_lines as hash_lines
+    from labelkin.data._fingerprint import listing_digest as listing_digest
     from labelkin.data._held_out import read_held_out as read_held_out
     from labelkin.data._inventory import fetch_by_name as fetch_by_name
     from labelkin.data._inventory import inventory as inventory
     from labelkin.data._loading import load as load
     from labelkin.data._locate import cache_folder as cache_folder
     from labelkin.data._locate import data_folders as data_folders
-    from labelkin.data._locate import fetch as fetch
-    from labelkin.data._locate import find as find
-    from labelkin.data._locate import obtain as obtain
+    from labelkin.data._locate import download_files as download_files
+    from labelkin.data._locate import find_files as find_files
+    from labelkin.data._locate import find_or_download as find_or_download
     from labelkin.data._order import Ints as Ints
     from labelkin.data._order import shard as shard
     from labelkin.data._order import shuffled as shuffled
-    from labelkin.data._readers.arrays import NAMES as NAMES
-    from labelkin.data._readers.arrays import TARGETS as TARGETS
+    from labelkin.data._readers.arrays import CLASS_NAME_KEYS as CLASS_NAME_KEYS
+    from labelkin.data._readers.arrays import TARGET_KEYS as TARGET_KEYS
     from labelkin.data._readers.arrays import check_finite as check_finite
     from labelkin.data._readers.arrays import labels_beside as labels_beside
     from labelkin.data._readers.arrays import load_arrays as load_arrays
-    from labelkin.data._readers.folders import PARTS as PARTS
+    from labelkin.data._readers.folders import SPLIT_NAMES as SPLIT_NAMES
     from labelkin.data._readers.images import OnError as OnError
     from labelkin.data._readers.images import UnreadableImage as UnreadableImage
-    from labelkin.data._readers.tables import number as number
+    from labelkin.data._readers.tables import parse_number as parse_number
     from labelkin.data._readers.tables import read_rows as read_rows
     from labelkin.data._readers.texts import TextSplit as TextSplit
     from labelkin.data._sets.sources import DATASETS as DATASETS
@@ -62,10 +62,10 @@ if TYPE_CHECKING:
     from labelkin.data._splits import label_noise as label_noise
     from labelkin.data._splits import stratified as stratified
     from labelkin.data._splits import subset as subset
-    from labelkin.data._unlabeled import Samples as Samples
-    from labelkin.data._unlabeled import Unlabelled as Unlabelled
-    from labelkin.data._unlabeled import read_unlabelled as read_unlabelled
-    from labelkin.data._unlabeled import samples_of as samples_of
+    from labelkin.data._unlabeled import SampleFormat as SampleFormat
+    from labelkin.data._unlabeled import UnlabeledBatch as UnlabeledBatch
+    from labelkin.data._unlabeled import read_unlabeled as read_unlabeled
+    from labelkin.data._unlabeled import sample_format as sample_format
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
@@ -85,7 +85,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_dataset": ["ArraySplit", "Dataset", "FileSplit", "Split"],
         "_encoders.class_vectors": ["class_vectors"],
         "_loading": ["load"],
-        "_locate": ["cache_folder", "data_folders", "fetch", "find"],
+        "_locate": ["cache_folder", "data_folders", "download_files", "find_files"],
         "_readers.images": ["UnreadableImage"],
         "_readers.texts": ["TextSplit"],
         "_sets.sources": ["DATASETS", "Source"],
@@ -93,17 +93,17 @@ __getattr__, __dir__, __all__ = lazy_exports(
     },
     internal={
         "_dataset": ["class_names"],
-        "_fingerprint": ["digest", "fingerprint", "hashed", "scanned"],
+        "_fingerprint": ["digest", "fingerprint", "hash_lines", "listing_digest"],
         "_held_out": ["read_held_out"],
         "_inventory": ["fetch_by_name", "inventory"],
-        "_locate": ["obtain"],
+        "_locate": ["find_or_download"],
         "_order": ["Ints", "shard", "shuffled"],
-        "_readers.arrays": ["NAMES", "TARGETS", "check_finite", "labels_beside", "load_arrays"],
-        "_readers.folders": ["PARTS"],
+        "_readers.arrays": ["CLASS_NAME_KEYS", "TARGET_KEYS", "check_finite", "labels_beside", "load_arrays"],
+        "_readers.folders": ["SPLIT_NAMES"],
         "_readers.images": ["OnError"],
-        "_readers.tables": ["number", "read_rows"],
+        "_readers.tables": ["parse_number", "read_rows"],
         "_sets.sources": ["MULTI30K", "MULTI30K_PLACE", "is_corpus"],
-        "_unlabeled": ["Samples", "Unlabelled", "read_unlabelled", "samples_of"],
+        "_unlabeled": ["SampleFormat", "UnlabeledBatch", "read_unlabeled", "sample_format"],
     },
-    deprecated={"Normalise": "Normalize"},
+    deprecated={"Normalise": "Normalize", "fetch": "download_files", "find": "find_files"},
 )

@@ -1,4 +1,4 @@
-"""Batches of a split: the same samples in the same order for the same seed and epoch, on one process or many."""
+"""Batches of a split, reproducible from the seed and the epoch, in one process or many."""
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
@@ -16,26 +16,31 @@ from labelkin.data._readers.images import UnreadableImage, warn_skipped
 
 
 class Sample(NamedTuple):
+    """One image, and the reason why it could not be read (None if it was read)."""
+
     image: Tensor
     failure: str | None
 
 
 class Streamed(NamedTuple):
-    """Images (n, C, H, W), black where one could not be read; `failures` says why, by place in the batch."""
+    """Images (n, C, H, W) read from files, black where one could not be read.
+
+    `failures` maps positions in the batch to the reason.
+    """
 
     images: Tensor
     failures: dict[int, str]
 
 
 def stream(split: FileSplit, indices: Sequence[Tensor], *, workers: int, pin: bool) -> Generator[Streamed]:
-    """One batch for each tensor of positions, in their order."""
+    """Yield one batch per tensor of positions, in order."""
     loader = DataLoader(
         _Files(split),
         batch_sampler=[index.tolist() for index in indices],
         num_workers=workers,
         collate_fn=_together,
         pin_memory=pin,
-        generator=torch.Generator(),  # its own, or each epoch would move the global one that dropout draws from
+        generator=torch.Generator(),  # a separate one: DataLoader would otherwise advance the global generator
     )
     yield from loader
 
@@ -47,20 +52,35 @@ class _Files(Dataset[Sample]):
     def __getitem__(self, position: int) -> Sample:
         try:
             return Sample(self.split.read(position), None)
-        except UnreadableImage as error:  # as a value: a worker's exception would arrive as a page of traceback
+        except UnreadableImage as error:  # returned, because a worker's exception would come with a long traceback
             return Sample(torch.zeros(self.split.shape, dtype=torch.uint8), error.reason)
 
 
 def _together(samples: Sequence[Sample]) -> Streamed:
+    """Collate samples into one batch."""
     failures = {place: sample.failure for place, sample in enumerate(samples) if sample.failure is not None}
     return Streamed(torch.stack([sample.image for sample in samples]), failures)
 
 
 class Minibatch(NamedTuple):
-    """`index` holds the samples' positions in the split; `weight` is 1, and 0 where a row is padding.
+    """One batch of samples.
 
-    Padding repeats a sample (or is black where an image could not be read): leave rows of weight 0 out of every sum,
-    and out of tables kept by `index`.
+    Padding repeats a sample, or is black if an image could not be read. Leave rows of weight 0 out of every sum, and out of
+    tables that are kept by `index`.
+
+    Attributes:
+        inputs: (B, ...) the samples.
+        targets: (B,) their classes.
+        index: (B,) their positions in the split.
+        weight: (B,) 1, or 0 for rows that are padding.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.data import ArraySplit, Batches
+        >>> split = ArraySplit(torch.zeros(3, 2), torch.tensor([0, 1, 1]))
+        >>> batch = next(Batches(split, batch_size=3).epoch(0))
+        >>> batch.targets.tolist(), batch.index.tolist(), batch.weight.tolist()
+        ([0, 1, 1], [0, 1, 2], [1.0, 1.0, 1.0])
     """
 
     inputs: Tensor
@@ -70,12 +90,12 @@ class Minibatch(NamedTuple):
 
     @property
     def weighted(self) -> bool:
-        """Whether some weight may differ from 1; known without reading the device."""
+        """Whether some weight may differ from 1; answered without reading from the device."""
         return True
 
 
 class UnweightedMinibatch(Minibatch):
-    """A batch whose weights are all 1, so that a loss can do without them."""
+    """A batch whose weights are all 1, so a loss can ignore them."""
 
     @property
     def weighted(self) -> bool:
@@ -83,12 +103,37 @@ class UnweightedMinibatch(Minibatch):
 
 
 class Batches:
-    """Iterate with `epoch(e)`; the order depends on `(seed, e)` alone, so `epoch(e, start=s)` goes on after step `s`.
+    """Iterate over the batches of a split, one epoch at a time.
 
-    `batch_size` is that of the whole world: rank `r` of `world` gets its share of each batch, and together the ranks
-    hold what one process would, augmented alike. Shares are equally long; the last may be padded with weight 0.
-    `balanced=m` puts m samples of each of `batch_size / m` classes into every batch. Samples in memory move to `device`
-    once and are augmented and normalized there; image files stream through a DataLoader with `workers` processes.
+    The order depends only on `(seed, epoch)`, so `epoch(e, start=s)` continues after step `s` of an interrupted epoch. With
+    several processes, all ranks together hold the samples that one process would hold, augmented in the same way. Every rank
+    gets the same number of rows; the last ranks may be padded with rows of weight 0. Samples in memory are moved to `device`
+    once and are augmented and normalized there; image files are streamed through a `DataLoader`.
+
+    Args:
+        split: The samples.
+        batch_size: Number of samples per batch, over all processes.
+        shuffle: Whether to visit the samples in random order.
+        seed: Seed of the order and of the augmentations.
+        device: Device of the batches.
+        augment: One augmentation, or several that are applied in order.
+        normalize: Normalization of the inputs, usually `Dataset.normalize`.
+        balanced: Put this many samples of each of `batch_size / balanced` classes into every batch.
+        drop_last: Whether to leave out a last batch that is not full.
+        rank: Index of this process.
+        world: Number of processes.
+        workers: Number of processes that read image files.
+        normalise: Deprecated name of `normalize`.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.data import ArraySplit, Batches
+        >>> split = ArraySplit(torch.zeros(5, 2), torch.tensor([0, 1, 0, 1, 1]))
+        >>> batches = Batches(split, batch_size=2, shuffle=True, seed=1)
+        >>> len(batches)
+        3
+        >>> [len(batch.targets) for batch in batches.epoch(0)]
+        [2, 2, 1]
     """
 
     def __init__(
@@ -121,7 +166,9 @@ class Batches:
             check_balanced(split.targets, batch_size=batch_size, each=balanced)
         self.augment = Chain(tuple(augment)) if isinstance(augment, Sequence) else augment
         if self.augment.numbers and len(split.shape) != 3:
-            raise InputError(f"augment: needs images (C, H, W), the samples have shape {split.shape}.")
+            raise InputError(
+                f"augment: expected samples that are images (C, H, W), got samples of shape {split.shape}; leave augment out."
+            )
         self.split, self.batch_size, self.shuffle, self.seed = split, batch_size, shuffle, seed
         self.balanced, self.rank, self.world, self.workers = balanced, rank, world, workers
         self.device = torch.device(device)
@@ -129,18 +176,23 @@ class Batches:
         whole = drop_last or balanced is not None
         self.steps = len(split) // batch_size if whole else -(-len(split) // batch_size)
         if self.steps == 0:
-            raise InputError(f"batch_size: expected at most {len(split)}, the samples there are, got {batch_size}.")
+            raise InputError(f"batch_size: expected at most {len(split)}, the number of samples, got {batch_size}.")
         self._targets = split.targets.to(self.device)
         self._inputs = split.inputs.to(self.device) if isinstance(split, ArraySplit) else None
         self._shards: dict[int, Shard] = {}
         self._warned: set[int] = set()
 
     def __len__(self) -> int:
-        """Steps an epoch."""
+        """Return the number of steps per epoch."""
         return self.steps
 
     def epoch(self, epoch: int, *, start: int = 0) -> Iterator[Minibatch]:
-        """The batches of one epoch, from step `start` on."""
+        """Yield the batches of one epoch.
+
+        Args:
+            epoch: Number of the epoch, from 0.
+            start: Number of steps to skip.
+        """
         check_count("epoch", epoch, least=0)
         check_count("start", start, least=0)
         if start > self.steps:
@@ -157,6 +209,7 @@ class Batches:
             yield batch._replace(inputs=inputs if self.normalize is None else self.normalize(inputs))
 
     def _order(self, epoch: int) -> Tensor:
+        """Return the positions of the samples in the order of the epoch."""
         if self.balanced is not None:
             size, each = self.batch_size, self.balanced
             return balanced_order(
@@ -167,7 +220,7 @@ class Batches:
         return order[: self.steps * self.batch_size]
 
     def _shard(self, span: slice) -> Shard:
-        """This rank's rows of a batch; kept, since all batches but the last are alike."""
+        """Return this rank's rows of a batch; cached, since all batches but the last have the same size."""
         count = span.stop - span.start
         if count not in self._shards:
             rows, weight = shard(count, rank=self.rank, world=self.world)
@@ -192,7 +245,9 @@ class Batches:
         assert isinstance(self.split, FileSplit)
         indices = [order[span][self._shard(span).rows].cpu() for span in spans]
         pin = self.device.type == "cuda"
-        with closing(stream(self.split, indices, workers=self.workers, pin=pin)) as batches:  # ends the workers at once
+        with closing(
+            stream(self.split, indices, workers=self.workers, pin=pin)
+        ) as batches:  # stops the workers immediately
             for (images, failures), index, span in zip(batches, indices, spans, strict=True):
                 self._report({int(index[place]): reason for place, reason in failures.items()})
                 weight = self._shard(span).weight.clone()
@@ -203,7 +258,7 @@ class Batches:
                 yield kind(images, self._targets[index], index, weight)
 
     def _report(self, failures: dict[int, str]) -> None:
-        """Stop at the first image that cannot be read, or warn once of each."""
+        """Raise for the first image that cannot be read, or warn once about each."""
         assert isinstance(self.split, FileSplit)
         if failures and self.split.on_error == "stop":
             position, reason = next(iter(failures.items()))

@@ -1,4 +1,4 @@
-"""Data sets: splits of samples with class names and an optional taxonomy."""
+"""Datasets: splits of samples with class names and an optional taxonomy."""
 
 import warnings
 from collections.abc import Sequence
@@ -16,14 +16,26 @@ from labelkin.data._augment import Normalize
 from labelkin.data._readers.images import ImageForm, OnError, read_image, read_images
 from labelkin.structure import Taxonomy
 
-STATISTICS_FROM = 2000  # images of a streamed split that mean and deviation are taken from
+STATISTICS_FROM = 2000  # number of images of a FileSplit that mean and deviation are estimated from
 
 
 @dataclass(frozen=True, eq=False)
 class ArraySplit:
-    """Samples in memory: `inputs` (n, C, H, W) or (n, D), `uint8`, `float32` or `float64`; `targets` (n,) `int64`.
+    """Samples in memory.
 
-    `coarse` holds a second label for each sample where the set has one (CIFAR-100's superclasses).
+    Args:
+        inputs: (n, C, H, W) or (n, D), `uint8`, `float32` or `float64`.
+        targets: (n,) classes as `int64`.
+        coarse: (n,) a second label per sample, if the dataset has one (the superclasses of CIFAR-100).
+
+    Example:
+        >>> import torch
+        >>> from labelkin.data import ArraySplit
+        >>> split = ArraySplit(torch.zeros(4, 3), torch.tensor([0, 1, 0, 1]))
+        >>> len(split), split.shape
+        (4, (3,))
+        >>> split.take(torch.tensor([1, 3])).targets.tolist()
+        [1, 1]
     """
 
     inputs: Tensor
@@ -43,24 +55,43 @@ class ArraySplit:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of one sample."""
+        """Shape of one sample."""
         return tuple(self.inputs.shape[1:])
 
     def take(self, index: Tensor) -> Self:
+        """Return the samples at the given positions."""
         coarse = None if self.coarse is None else self.coarse[index]
         return replace(self, inputs=self.inputs[index], targets=self.targets[index], coarse=coarse)
 
     def with_targets(self, targets: Tensor) -> Self:
+        """Return the same samples with other targets."""
         return replace(self, targets=targets)
 
     def statistics(self) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of each channel (or feature), as `Normalize` wants them."""
+        """Return the mean and standard deviation of each channel or feature, as `Normalize` expects them."""
         return _pixel_statistics(self.inputs) if self.inputs.dtype == torch.uint8 else _float_statistics(self.inputs)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FileSplit:
-    """Samples on disk: image files that are read when their batch comes, brought to one `form`."""
+    """Image files that are read when their batch is needed.
+
+    Args:
+        paths: The image files.
+        targets: (n,) classes as `int64`.
+        form: Channels, height and width that every image is converted to.
+        on_error: "stop" raises `UnreadableImage` for a file that cannot be read; "skip" warns and leaves it out.
+
+    Example:
+        >>> from pathlib import Path
+        >>> import torch
+        >>> from labelkin.data import FileSplit
+        >>> from labelkin.data._readers.images import ImageForm
+        >>> files = (Path("cat.png"), Path("dog.png"))
+        >>> split = FileSplit(paths=files, targets=torch.tensor([0, 1]), form=ImageForm(3, 32, 32))
+        >>> split.shape, split.memory
+        ((3, 32, 32), 6144)
+    """
 
     paths: tuple[Path, ...]
     targets: Tensor
@@ -75,38 +106,60 @@ class FileSplit:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Shape of one sample: (C, H, W)."""
         return tuple(self.form)
 
     @property
     def memory(self) -> int:
-        """The bytes that the samples take once read."""
+        """Number of bytes that the images take in memory."""
         return len(self) * prod(self.form)
 
     def read(self, position: int) -> Tensor:
+        """Read one image, (C, H, W) `uint8`."""
         return read_image(self.paths[position], self.form)
 
     def take(self, index: Tensor) -> Self:
+        """Return the samples at the given positions."""
         return replace(self, paths=tuple(self.paths[i] for i in index.tolist()), targets=self.targets[index])
 
     def with_targets(self, targets: Tensor) -> Self:
+        """Return the same samples with other targets."""
         return replace(self, targets=targets)
 
     def in_memory(self) -> ArraySplit:
+        """Read all images."""
         images, kept = read_images(self.paths, self.form, on_error=self.on_error)
         return ArraySplit(images, self.targets[kept])
 
     def statistics(self) -> tuple[Tensor, Tensor]:
-        """As for `ArraySplit`, from a spread of the images."""
+        """Return mean and standard deviation as `ArraySplit.statistics` does, estimated from about 2,000 images."""
         some = torch.arange(0, len(self), max(1, len(self) // STATISTICS_FROM))
         return self.take(some).in_memory().statistics()
 
 
-Split = ArraySplit | FileSplit
+Split = ArraySplit | FileSplit  # the type of a split
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Dataset:
-    """Splits of one set, and what they share: class `k` is called `classes[k]`."""
+    """The splits of a dataset with their class names; target `k` means `classes[k]`.
+
+    Args:
+        name: Name for messages.
+        classes: Names of the classes.
+        train: Training split.
+        test: Test split.
+        val: Validation split, if there is one.
+        taxonomy: Tree over the classes, in the same order, if there is one.
+        coarse_classes: Names of the coarse labels, if the splits have them.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.data import ArraySplit, Dataset
+        >>> split = ArraySplit(torch.zeros(4, 3), torch.tensor([0, 1, 0, 1]))
+        >>> Dataset(name="toy", classes=("cat", "dog"), train=split, test=split)
+        Dataset(toy: 2 classes, 4 train, 4 test, 3)
+    """
 
     name: str
     classes: tuple[str, ...]
@@ -119,32 +172,34 @@ class Dataset:
     def __post_init__(self) -> None:
         check_names("classes", self.classes)
         if len(self.classes) < 2:
-            raise InputError(f"{self.name}: a classifier needs at least two classes, found only {self.classes[0]!r}.")
+            raise InputError(f"{self.name}: expected at least two classes, got only {self.classes[0]!r}.")
         if self.taxonomy is not None and self.taxonomy.classes != self.classes:
             raise InputError(
-                f"{self.name}: the taxonomy's classes must be the set's, in the same order (reorder() does it)."
+                f"{self.name}: expected a taxonomy over the same classes in the same order; use taxonomy.reorder(classes)."
             )
         for part, split in self.splits.items():
             self._check_split(part, split)
         empty = torch.bincount(self.train.targets, minlength=len(self.classes)) == 0
         if empty.any():
             named = [self.classes[k] for k in torch.nonzero(empty).flatten().tolist()]
-            raise InputError(f"{self.name}: no training sample of {listed(named)}; every class needs at least one.")
+            raise InputError(
+                f"{self.name}: expected at least one training sample per class, got none of {listed(named)}."
+            )
 
     @property
     def splits(self) -> dict[str, Split]:
-        """The splits there are, by name."""
+        """The existing splits by name: "train", "val" and "test"."""
         found = {"train": self.train, "val": self.val, "test": self.test}
         return {part: split for part, split in found.items() if split is not None}
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of one sample: (C, H, W) or (D,)."""
+        """Shape of one sample: (C, H, W) or (D,)."""
         return self.train.shape
 
     @cached_property
     def normalize(self) -> Normalize:
-        """Mean and deviation of the training split, channel by channel; `Normalize(mean, std)` takes others."""
+        """Normalization with the mean and deviation of the training split, per channel or feature."""
         return Normalize(*self.train.statistics())
 
     @property
@@ -155,13 +210,15 @@ class Dataset:
 
     def _check_split(self, part: str, split: Split) -> None:
         if split.shape != self.shape:
-            raise InputError(f"{self.name}: {part} samples have shape {split.shape}, training samples {self.shape}.")
+            raise InputError(
+                f"{self.name}: expected {part} samples of shape {self.shape}, as in the training split, got {split.shape}."
+            )
         if len(split) == 0:
             raise InputError(f"{self.name}: the {part} split is empty.")
         low, high = int(split.targets.min()), int(split.targets.max())
         if low < 0 or high >= len(self.classes):
             raise InputError(
-                f"{self.name}: {part} targets run from {low} to {high}, expected 0 to {len(self.classes) - 1}."
+                f"{self.name}: expected {part} targets from 0 to {len(self.classes) - 1}, got {low} to {high}."
             )
 
     def __repr__(self) -> str:
@@ -172,12 +229,12 @@ class Dataset:
 def _check_targets(targets: Tensor, count: int) -> None:
     if targets.dtype != torch.int64 or targets.shape != (count,):
         raise InputError(
-            f"targets: expected ({count},) of int64, one for each sample, got {tuple(targets.shape)} of {targets.dtype}."
+            f"targets: expected shape ({count},) of int64, one per sample, got {tuple(targets.shape)} of {targets.dtype}."
         )
 
 
 def _pixel_statistics(pixels: Tensor) -> tuple[Tensor, Tensor]:
-    """From the counts of the 256 values: exact, whatever the order of summation."""
+    """Compute mean and deviation from the counts of the 256 values: exact, in any order of summation."""
     counts = torch.stack([torch.bincount(channel.flatten(), minlength=256) for channel in pixels.unbind(1)]).double()
     values = torch.arange(256, dtype=torch.float64) / 255
     mean = counts @ values / counts.sum(1)
@@ -191,13 +248,13 @@ def _float_statistics(inputs: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _deviation(variance: Tensor, mean: Tensor) -> Tensor:
-    """The square root, and 1 for what never varies: that is 0 already once its mean is gone."""
-    varies = variance > 1e-14 * mean.square()  # below this a difference is rounding
+    """Return the square root of the variance, or 1 for constant features, which are 0 once the mean is subtracted."""
+    varies = variance > 1e-14 * mean.square()  # a smaller variance is a rounding error
     return torch.where(varies, variance.clamp(min=0).sqrt(), 1.0).float()
 
 
-class Read(NamedTuple):
-    """A set as its files have it: the splits that they give, and all else in `train`."""
+class RawDataset(NamedTuple):
+    """A dataset as its files contain it: all samples without a split of their own are in `train`."""
 
     classes: tuple[str, ...]
     train: Split
@@ -208,7 +265,7 @@ class Read(NamedTuple):
 
 
 def class_names(labels: Sequence[str]) -> tuple[str, ...]:
-    """The different labels, whole numbers by value, else by the alphabet."""
+    """Return the distinct labels, sorted by value if all are whole numbers, else alphabetically."""
     distinct = set(labels)
     if all(label.removeprefix("-").isdecimal() for label in distinct):
         return tuple(sorted(distinct, key=lambda label: (int(label), label)))
@@ -216,11 +273,11 @@ def class_names(labels: Sequence[str]) -> tuple[str, ...]:
 
 
 def positions(labels: Sequence[str], classes: Sequence[str], *, source: str) -> Tensor:
-    """Each label as its place in `classes`; one that is not there is refused."""
+    """Return the position of each label in `classes`; a label that is not there is refused."""
     place = {name: k for k, name in enumerate(classes)}
     unknown = sorted({label for label in labels if label not in place})
     if unknown:
         raise InputError(
-            f"{source}: no training sample has the class {listed(unknown)}; every class must be trained on."
+            f"{source}: no training sample has the label {listed(unknown)}; add some, or remove the samples with this label."
         )
     return torch.tensor([place[label] for label in labels], dtype=torch.int64)

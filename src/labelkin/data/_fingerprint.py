@@ -1,4 +1,4 @@
-"""What a set is known by, so that data that changed are not taken for what they were."""
+"""Fingerprints of data, which change when the content changes."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -14,8 +14,10 @@ from labelkin.data._sets.sources import DATASETS, MULTI30K
 
 
 class Scan(NamedTuple):
+    """Digest of the file listing of a folder, and the modification times of the folders it was computed from."""
+
     digest: str
-    folders: dict[str, int]  # all that were looked into, with their modification times
+    folders: dict[str, int]  # every folder that was read -> modification time
 
 
 _scans: dict[Path, Scan] = {}
@@ -24,11 +26,24 @@ _scans: dict[Path, Scan] = {}
 def fingerprint(data: str) -> str:
     """Return a string that changes when the content of the data changes.
 
-    The name of a published set stands for itself. A file counts by its content. A folder counts by what it contains: tables by
-    content, images and other files by path and size, because reading 100,000 images would take minutes. An image that is
-    replaced by another one of the same name and size is therefore not noticed. Hidden files, and other files in a folder of
-    images, do not count. Missing data are returned as they were named. `labelkin.data.corpora.corpus_fingerprint` does the
-    same for a parallel corpus.
+    - A published dataset is represented by its name, and missing data by the name or path that was given.
+    - A file is represented by a hash of its content.
+    - A folder is represented by a hash of the content of its tables and of the path and size of its images and other files,
+      because hashing 100,000 images would take minutes. Replacing an image by another one of the same name and size is
+      therefore not detected. Hidden files, and files that are not images in a folder of images, are ignored.
+
+    `labelkin.translate._corpus_files.corpus_fingerprint` does the same for a parallel corpus.
+
+    Args:
+        data: A name or path, as for `load`.
+
+    Returns:
+        The fingerprint.
+
+    Example:
+        >>> from labelkin.data import fingerprint
+        >>> fingerprint("cifar100")
+        'cifar100'
     """
     path = Path(data).expanduser()
     if data in DATASETS or data.partition(":")[0] == MULTI30K:
@@ -39,7 +54,7 @@ def fingerprint(data: str) -> str:
 
 
 def digest(path: Path) -> str:
-    """Of a file's content, read again only where its time or size has changed."""
+    """Return the SHA-256 of a file's content; cached until its modification time or size changes."""
     stat = path.stat()
     return _digest(path.resolve(), stat.st_mtime_ns, stat.st_size)
 
@@ -51,27 +66,31 @@ def _digest(path: Path, modified: int, size: int) -> str:
 
 
 def _folder_digest(folder: Path) -> str:
+    """Return the digest of a folder: its listing, and the content of its tables."""
     if _is_published(folder):
-        return scanned(folder, every=True)
+        return listing_digest(folder, every=True)
     tables = part_tables(folder).values()
-    return hashed([scanned(folder), *(f"{table.name} {digest(table)}" for table in tables)])
+    return hash_lines([listing_digest(folder), *(f"{table.name} {digest(table)}" for table in tables)])
 
 
-def scanned(folder: Path, *, every: bool = False) -> str:
-    """The paths and sizes of the images below a folder, or of `every` file, as a hash.
+def listing_digest(folder: Path, *, every: bool = False) -> str:
+    """Return a hash of the paths and sizes of the files below a folder.
 
-    It is looked through once, and again where a folder in it has changed; a file that grew in its place is seen by the
-    next process.
+    The result is cached until a folder below changes. A file that grows in place is only noticed by the next process.
+
+    Args:
+        folder: The folder.
+        every: Include all files instead of images only.
     """
     known = _scans.get(folder)
     if known is None or any(_modified(below) != time for below, time in known.folders.items()):
         times: dict[str, int] = {}
-        known = _scans[folder] = Scan(hashed(_sizes(str(folder), every, times)), times)
+        known = _scans[folder] = Scan(hash_lines(_sizes(str(folder), every, times)), times)
     return known.digest
 
 
 def _sizes(root: str, every: bool, times: dict[str, int]) -> Iterator[str]:
-    """A line for each file that counts; `times` gets the folders."""
+    """Yield one line per file, and store the modification times of the folders in `times`."""
     waiting = [root]
     while waiting:
         folder = waiting.pop()
@@ -79,7 +98,7 @@ def _sizes(root: str, every: bool, times: dict[str, int]) -> Iterator[str]:
         with os.scandir(folder) as found:
             entries = sorted((e for e in found if not e.name.startswith(".")), key=lambda entry: entry.name)
         if every and folder != root and any(entry.name == "config.json" for entry in entries):
-            continue  # a run that is kept among the data
+            continue  # a run folder inside the data folder
         waiting += [entry.path for entry in entries if entry.is_dir()]
         for entry in entries:
             if (every or os.path.splitext(entry.name)[1].lower() in SUFFIXES) and entry.is_file():
@@ -87,18 +106,19 @@ def _sizes(root: str, every: bool, times: dict[str, int]) -> Iterator[str]:
 
 
 def _is_published(folder: Path) -> bool:
-    """Whether a published set lies there, whose files have names of their own."""
+    """Return whether a folder contains a published dataset, which is recognized by its file names."""
     return cifar_at(folder) is not None or any(holds(folder) for holds, _ in FOLDERS)
 
 
 def _modified(folder: str) -> int:
+    """Return the modification time of a folder, or -1 if it does not exist."""
     try:
         return os.stat(folder).st_mtime_ns
     except FileNotFoundError:
         return -1
 
 
-def hashed(lines: Iterable[str]) -> str:
+def hash_lines(lines: Iterable[str]) -> str:
     """Return the SHA-256 of lines of text."""
     found = sha256()
     for line in lines:

@@ -1,4 +1,4 @@
-"""The samples of a set that a trained model is measured on."""
+"""Read the samples that a trained model is evaluated on."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,12 @@ from labelkin.data._readers.images import ImageForm
 from labelkin.data._readers.tables import LABEL, read_rows
 from labelkin.data._readers.texts import TextSplit, warn_unknown, without_words
 from labelkin.data._sets.sources import DATASETS
-from labelkin.data._unlabeled import Samples, table_at
+from labelkin.data._unlabeled import SampleFormat, table_at
 
 
 class HeldOut(NamedTuple):
+    """Samples for evaluation, and the names of their classes."""
+
     classes: tuple[str, ...]
     split: Split
 
@@ -25,18 +27,24 @@ def read_held_out(
     name: str | os.PathLike[str],
     *,
     shape: Sequence[int],
-    samples: Samples | None = None,
+    samples: SampleFormat | None = None,
     trained: Mapping[str, Any] | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     download: bool = True,
     **options: Any,
 ) -> HeldOut:
-    """The test split of a set (or its validation split), or all of it where it comes without.
+    """Read the test split of a dataset, else its validation split, else all of its samples.
 
-    Images come as `shape` says; a model of texts reads tables as such, and encodes texts as in training. Of a
-    table, the columns that were trained on are taken by name, wherever they stand. Of the options that a model was
-    `trained` with, those hold here that the reader takes and that are not given anew; a table that lacks its column of
-    labels may have the usual one.
+    Args:
+        name: A name or path, as for `load`.
+        shape: Shape of the model's inputs; images are converted to it.
+        samples: Format of the samples that the model was trained on. Texts are encoded by the same encoder, and columns of a
+            table are selected by name.
+        trained: Options of `load` that the model was trained with. They apply here too if the reader has them and `options`
+            does not override them. A table without the label column of the training may use the default one.
+        data_dir: Folder with the data, as for `load`.
+        download: Whether to download a published dataset that is not found.
+        **options: Options of `load`, such as `label`.
     """
     encoder = None if samples is None else samples.encoder
     path = Path(name).expanduser()
@@ -53,8 +61,8 @@ def read_held_out(
     return HeldOut(found.classes, split)
 
 
-def _held(trained: Mapping[str, Any], samples: Samples, path: Path) -> dict[str, Any]:
-    """What of the training's options holds for the data at a path."""
+def _held(trained: Mapping[str, Any], samples: SampleFormat, path: Path) -> dict[str, Any]:
+    """Return those of the training's options that apply to the data at a path."""
     columns = {"text": samples.text, "features": samples.columns, "image": samples.image}
     known = reader_at(path, texts=samples.encoder is not None).options
     held = {key: value for key, value in {**trained, **columns}.items() if key in known and value is not None}

@@ -1,4 +1,4 @@
-"""Load a data set from a name or a path."""
+"""Load a dataset from a name or a path."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from labelkin._checks import InputError, check_choice, check_count, check_number, listed, near
-from labelkin.data._dataset import Dataset, Read
-from labelkin.data._locate import obtain
+from labelkin.data._dataset import Dataset, RawDataset
+from labelkin.data._locate import find_or_download
 from labelkin.data._readers.arrays import read_npy, read_npz
-from labelkin.data._readers.folders import PARTS, read_image_folder
+from labelkin.data._readers.folders import SPLIT_NAMES, read_image_folder
 from labelkin.data._readers.images import OnError
 from labelkin.data._readers.tables import read_tables
 from labelkin.data._readers.texts import TextSplit, encoded, read_text_tables
@@ -25,9 +25,11 @@ TEXT_OPTIONS = ("text", "label", "encoder")
 
 
 class Reader(NamedTuple):
-    read: Callable[..., Read]
+    """A function that reads a path, and the options that it takes."""
+
+    read: Callable[..., RawDataset]
     options: tuple[str, ...] = ()
-    tree: str | None = None  # its name among the trees that come with the package
+    tree: str | None = None  # name of a tree that the package contains
 
 
 FOLDERS: tuple[tuple[Callable[[Path], bool], Reader], ...] = (
@@ -38,7 +40,10 @@ FOLDERS: tuple[tuple[Callable[[Path], bool], Reader], ...] = (
 
 
 def reader_at(path: Path, *, texts: bool = False) -> Reader:
-    """The reader for a file, by its suffix, or for a folder, by what is in it; `texts` reads tables as such."""
+    """Return the reader for a file, by its suffix, or for a folder, by its content.
+
+    `texts` selects the reader of texts for tables.
+    """
     if not path.exists():
         siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         raise InputError(f"there is no file or folder {str(path)!r}.{near(path.name, siblings)}")
@@ -53,7 +58,9 @@ def reader_at(path: Path, *, texts: bool = False) -> Reader:
         return Reader(read_npy, ("labels",))
     if suffix in TABLES:
         return _for_tables({"train": path}, texts)
-    raise InputError(f"{path}: expected a folder of images, or a file {listed(['.npz', '.npy', *TABLES])}.")
+    raise InputError(
+        f"{path}: expected a folder of images, or a file that ends in {listed(['.npz', '.npy', *TABLES])}."
+    )
 
 
 def _for_folder(path: Path, texts: bool) -> Reader:
@@ -72,9 +79,9 @@ def _for_tables(tables: dict[str, Path], texts: bool) -> Reader:
 
 
 def part_tables(folder: Path) -> dict[str, Path]:
-    """Tables named after the parts of a split, as train.csv and test.csv."""
-    files = [p for p in sorted(folder.iterdir()) if p.suffix.lower() in TABLES and p.stem.lower() in PARTS]
-    return {PARTS[file.stem.lower()]: file for file in files}
+    """Return the tables in a folder that are named after splits, such as train.csv and test.csv."""
+    files = [p for p in sorted(folder.iterdir()) if p.suffix.lower() in TABLES and p.stem.lower() in SPLIT_NAMES]
+    return {SPLIT_NAMES[file.stem.lower()]: file for file in files}
 
 
 def load(
@@ -99,22 +106,45 @@ def load(
     encoder: str | None = None,
     remove: Sequence[str] | None = None,
 ) -> Dataset:
-    """A set of `DATASETS` by name, or your own by path (`./digits` where a name would be meant).
+    """Load a dataset by name or path.
 
-    Splits: a set's own where it has them (train and val alone: val is tested on), else `test_fraction` (0.2) of every
-    class by `seed`; `validation_fraction` of the training split on request. `classes` keeps those alone, in that order;
-    `subset` that share of every class's training samples; `label_noise` exchanges that share of training labels between
-    classes paired at random (004).
+    Without a test split, the validation split is the test set. Without either, a random `test_fraction` of every class becomes
+    the test set.
 
-    Tables take `label`, `image`, `features` (see `read_tables`); `.npy` takes `labels`, the file of them. Images are
-    brought to `image_size` squared (default: the size they share, else 64); one that cannot be read stops the reading
-    or, with `on_error="skip"`, is warned of and left out. `stream` reads images when their batch comes (default: where
-    they would take more than 1 GiB).
+    Args:
+        name: A name in `DATASETS`, or a path: a folder of images, an array file or a table. Write `./digits` for a path that
+            looks like a name.
+        data_dir: Folder with published datasets; searched before the one in the environment variable LABELKIN_DATA and the
+            cache.
+        download: Whether to download a published dataset that is not found.
+        seed: Seed of the splits, of `subset` and of `label_noise`.
+        test_fraction: Fraction of every class for a test split, if the dataset has none (default 0.2).
+        validation_fraction: Fraction of every class of the training split for a validation split (default: no validation
+            split).
+        classes: Keep only these classes, in this order.
+        subset: Keep only this fraction of every class's training samples.
+        label_noise: Exchange this fraction of the training labels between classes that are paired at random (paper 004).
+        label: Column of the labels, for tables.
+        image: Column of the image paths, for tables.
+        features: Numeric columns, for tables.
+        labels: File of the labels, for a `.npy` file of inputs.
+        image_size: Height and width that images are converted to (default: the size that all images share, else 64).
+        on_error: "stop" (default) raises `UnreadableImage` for an image that cannot be read; "skip" warns and leaves it out.
+        stream: Whether to read images when their batch is needed instead of now (default: if they would take more than
+            1 GiB).
+        text: Column of the texts, for tables of texts.
+        encoder: Encoder of texts: `hashed-tfidf` (default), `minilm`, `hf:NAME`, `st:NAME` or the folder of a model. It is
+            fitted to the training split only. A table with `text` or `encoder` is read as texts.
+        remove: Parts to remove from the posts of 20-newsgroups: "headers", "footers", "quotes" (default: all three) or
+            "none".
 
-    A table with `text`, the column of texts, or `encoder` is one of texts, as are imdb, yelp-polarity and 20-newsgroups:
-    the samples become vectors by `encoder` (`hashed-tfidf`, `minilm`, `hf:NAME`, `st:NAME` or a folder), which learns
-    from the training split alone. `remove` says what 20-newsgroups leaves out: headers, footers, quotes (all of them by
-    default), or none.
+    Returns:
+        The dataset.
+
+    Example:
+        >>> from labelkin.data import load
+        >>> load("digits", validation_fraction=0.1)
+        Dataset(digits: 10 classes, 1,294 train, 144 val, 359 test, 1x8x8)
     """
     check_count("seed", seed, least=0)
     for argument, share in (("test_fraction", test_fraction), ("validation_fraction", validation_fraction)):
@@ -158,26 +188,26 @@ def read_set(
     data_dir: str | os.PathLike[str] | None,
     download: bool,
     options: dict[str, Any],
-) -> tuple[str, Read]:
-    """What the files hold, and what the set is called."""
+) -> tuple[str, RawDataset]:
+    """Read the files of a dataset. Returns its name and its content."""
     reading = {key: value for key, value in options.items() if key not in ("stream", "encoder")}
     source = DATASETS.get(name) if isinstance(name, str) else None
     if source is not None:
         _check_options(str(name), options, source.options)
-        found = source.read(obtain(str(name), source.place, data_dir=data_dir, download=download), **reading)
+        found = source.read(find_or_download(str(name), source.place, data_dir=data_dir, download=download), **reading)
         return str(name), _with_tree(found, source.tree)
     path = Path(name).expanduser()
     if isinstance(name, str) and not path.exists() and _looks_like_a_name(name):
         raise InputError(
-            f"there is no data set or path {name!r}; known sets: {', '.join(DATASETS)}.{near(name, DATASETS)}"
+            f"there is no dataset or path {name!r}; known datasets: {', '.join(DATASETS)}.{near(name, DATASETS)}"
         )
     reader = reader_at(path, texts="text" in options or "encoder" in options)
     _check_options(str(name), options, reader.options)
     return path.resolve().name, _with_tree(reader.read(path, **reading), reader.tree)
 
 
-def _with_tree(found: Read, tree: str | None) -> Read:
-    """The tree that comes with the package for a published set."""
+def _with_tree(found: RawDataset, tree: str | None) -> RawDataset:
+    """Add the tree that the package contains for a published dataset."""
     return found if tree is None else found._replace(taxonomy=catalogue.taxonomy(tree).reorder(found.classes))
 
 
@@ -189,4 +219,4 @@ def _check_options(name: str, options: dict[str, Any], known: Sequence[str]) -> 
     unknown = [key for key in options if key not in known]
     if unknown:
         takes = f"it takes {listed(known)}" if known else "it takes no such options"
-        raise InputError(f"{unknown[0]}: has no meaning for {name}; {takes}.")
+        raise InputError(f"{unknown[0]}: does not apply to {name}; {takes}.")

@@ -1,4 +1,4 @@
-"""Where the published sets lie, and how they are fetched when they are nowhere."""
+"""Find the files of published datasets, and download them."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ VARIABLE = "LABELKIN_DATA"
 
 
 class Download(NamedTuple):
-    """A file of a set: its address and MD5, the folder it goes into, and the folder that it unpacks to, if it is to."""
+    """One file of a dataset: its URL and MD5, the subfolder it is stored in, and the folder it unpacks to, if any."""
 
     url: str
     md5: str
@@ -24,9 +24,14 @@ class Download(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a set may lie below a data folder, how it is known to be there, and how it gets there.
+    """Where the files of a dataset are.
 
-    `put` says in words what a person is to put where; `fixed` are places outside all data folders.
+    Attributes:
+        below: Possible locations below a data folder.
+        holds: Returns whether a path contains the dataset.
+        put: The files that a user has to provide, in words, for error messages.
+        downloads: Files that can be downloaded.
+        fixed: Possible locations outside of data folders.
     """
 
     below: tuple[str, ...]
@@ -37,7 +42,18 @@ class Place(NamedTuple):
 
 
 def cache_folder() -> Path:
-    """The user's cache: where downloads go when neither `data_dir` nor LABELKIN_DATA is given."""
+    """Return the cache folder for datasets.
+
+    Downloads are stored there if neither `data_dir` nor LABELKIN_DATA is given.
+
+    Returns:
+        The path; the folder may not exist yet.
+
+    Example:
+        >>> from labelkin.data import cache_folder
+        >>> cache_folder().parts[-2:]
+        ('labelkin', 'data')
+    """
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":
@@ -48,36 +64,84 @@ def cache_folder() -> Path:
 
 
 def data_folders(data_dir: str | os.PathLike[str] | None) -> list[Path]:
-    """The folders that are looked through, in order: `data_dir`, LABELKIN_DATA, the cache."""
+    """Return the folders that are searched for datasets.
+
+    Args:
+        data_dir: A folder that is searched first.
+
+    Returns:
+        `data_dir`, the folder in the environment variable LABELKIN_DATA, and the cache, as far as they are given.
+
+    Example:
+        >>> from labelkin.data import cache_folder, data_folders
+        >>> folders = data_folders("datasets")
+        >>> str(folders[0]), folders[-1] == cache_folder()
+        ('datasets', True)
+    """
     given = [Path(data_dir).expanduser()] if data_dir is not None else []
     variable = os.environ.get(VARIABLE)
     return [*given, *([Path(variable).expanduser()] if variable else []), cache_folder()]
 
 
-def find(place: Place, *, data_dir: str | os.PathLike[str] | None = None) -> Path | None:
-    """The set's folder or archive where it is, else nothing."""
+def find_files(place: Place, *, data_dir: str | os.PathLike[str] | None = None) -> Path | None:
+    """Find the files of a dataset.
+
+    Args:
+        place: Where to look, such as `DATASETS["mnist"].place`.
+        data_dir: A folder that is searched first.
+
+    Returns:
+        The folder or archive of the dataset, or None if it was not found.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from labelkin.data import DATASETS, find_files
+        >>> with TemporaryDirectory() as folder:
+        ...     (Path(folder) / "awa2" / "JPEGImages").mkdir(parents=True)
+        ...     (Path(folder) / "awa2" / "classes.txt").touch()
+        ...     print(find_files(DATASETS["awa2"].place, data_dir=folder).name)
+        awa2
+    """
     return next((path for path in _candidates(place, data_dir) if place.holds(path)), None)
 
 
-def obtain(name: str, place: Place, *, data_dir: str | os.PathLike[str] | None = None, download: bool = True) -> Path:
-    """The set's folder or archive, fetched if need be; where that fails, the error says what to put where."""
+def find_or_download(
+    name: str, place: Place, *, data_dir: str | os.PathLike[str] | None = None, download: bool = True
+) -> Path:
+    """Find the files of a dataset, and download them if they are missing.
+
+    If that fails, the error says which files to place where.
+    """
     if data_dir is not None and not Path(data_dir).expanduser().is_dir():
         raise InputError(f"data_dir: there is no folder {str(data_dir)!r}.")
     reason = None
-    if find(place, data_dir=data_dir) is None:
-        reason = _fetched(place, data_folders(data_dir)[0]) if download else "downloading is switched off"
-    found = find(place, data_dir=data_dir)
+    if find_files(place, data_dir=data_dir) is None:
+        reason = _fetched(place, data_folders(data_dir)[0]) if download else "downloads are turned off"
+    found = find_files(place, data_dir=data_dir)
     if found is not None:
         return found
     looked = ", ".join(str(folder) for folder in data_folders(data_dir))
     raise InputError(
-        f"{name}: not found in {looked}, and {reason}; put {place.put} below one of these folders, or name another with "
-        f"data_dir or {VARIABLE}."
+        f"{name}: not found in {looked}, and {reason}; place {place.put} below one of these folders, or give another one "
+        f"with data_dir or {VARIABLE}."
     )
 
 
-def fetch(place: Place, folder: Path) -> None:
-    """Download the set's files below `folder`, each checked by its MD5 and there whole or not at all."""
+def download_files(place: Place, folder: Path) -> None:
+    """Download the files of a dataset.
+
+    Every file is checked against its MD5. A file is either complete or absent; an existing file is never overwritten.
+
+    Args:
+        place: The files to download, such as `DATASETS["mnist"].place`.
+        folder: The data folder to store them in.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from labelkin.data import DATASETS, download_files
+        >>> download_files(DATASETS["mnist"].place, Path("datasets"))  # doctest: +SKIP
+    """
     pooch = require("pooch", extra="data", use="the download")
     for item in place.downloads:
         into = folder / item.into
@@ -85,31 +149,33 @@ def fetch(place: Place, folder: Path) -> None:
         file = item.url.rpartition("/")[2]
         given = (into / file).exists()
         if given and pooch.file_hash(str(into / file), alg="md5") != item.md5:
-            raise ValueError(f"{into / file}: the file does not have its published checksum; it is not overwritten.")
+            raise ValueError(
+                f"{into / file}: the file does not match the published checksum; remove it to download it again."
+            )
         path = Path(pooch.retrieve(item.url, known_hash=f"md5:{item.md5}", fname=file, path=into))
         if item.unpacks_to is not None:
             _unpack(path, into / item.unpacks_to)
             if not given:
-                path.unlink()  # an archive that the user put here stays
+                path.unlink()  # an archive that was there before is kept
 
 
 def _fetched(place: Place, folder: Path) -> str | None:
-    """Fetch it, or say in words why not."""
+    """Download the files. Returns None, or the reason why it failed."""
     if not place.downloads:
-        return "it has to be fetched by hand"
+        return "it has to be downloaded manually"
     try:
-        fetch(place, folder)
+        download_files(place, folder)
     except MissingExtra as error:
         return str(error)
-    except OSError as error:  # no network, no right to write, no space left
+    except OSError as error:  # no network, no permission to write, or a full disk
         return f"the download failed ({error.strerror or type(error).__name__})"
     except ValueError:
-        return "the download failed (the file does not have its published checksum)"
+        return "the download failed (the file does not match the published checksum)"
     return None
 
 
 def _unpack(archive: Path, folder: Path) -> None:
-    """Beside the goal first, then renamed, so that a folder that is there is whole."""
+    """Unpack an archive next to `folder`, then rename it, so that an existing folder is always complete."""
     with tempfile.TemporaryDirectory(dir=archive.parent, prefix=f".{folder.name}.") as beside:
         with tarfile.open(archive) as tar:
             tar.extractall(beside, filter="data")
@@ -117,8 +183,9 @@ def _unpack(archive: Path, folder: Path) -> None:
 
 
 def _candidates(place: Place, data_dir: str | os.PathLike[str] | None) -> Iterator[Path]:
+    """Yield the paths that may contain the dataset."""
     if data_dir is not None:
-        yield Path(data_dir).expanduser()  # the set's own folder may be named directly
+        yield Path(data_dir).expanduser()  # data_dir may be the folder of the dataset itself
     for root in data_folders(data_dir):
         yield from (root / below for below in place.below)
     yield from (Path(path) for path in place.fixed)

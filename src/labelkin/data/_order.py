@@ -1,4 +1,4 @@
-"""Which samples an epoch visits, in which order: a function of the seed and the epoch alone."""
+"""The order in which an epoch visits the samples, a function of the seed and the epoch only."""
 
 from typing import NamedTuple
 
@@ -10,29 +10,33 @@ from torch import Tensor
 from labelkin._checks import InputError, listed
 
 Ints = npt.NDArray[np.int64]
-# One stream of random numbers a purpose, apart from those of `splits`.
+# One random stream per purpose, different from those in `_splits`.
 ORDER, AUGMENT = 11, 12
 
 
 class Shard(NamedTuple):
-    """The rows of a global batch that one rank holds; where the batch does not divide, `weight` is 0 on padding."""
+    """The rows of a global batch that one rank holds; `weight` is 0 for rows that are padding."""
 
     rows: Tensor
     weight: Tensor
 
 
 def shuffled(count: int, *, seed: int, epoch: int) -> Tensor:
+    """Return a random permutation of `count` positions."""
     return torch.from_numpy(np.random.default_rng([seed, ORDER, epoch]).permutation(count))
 
 
 def uniforms(count: int, numbers: int, *, seed: int, epoch: int) -> Tensor:
-    """(count, numbers) in [0, 1), a row for each place in the epoch's order."""
+    """Return (count, numbers) random numbers in [0, 1), one row per position in the epoch's order."""
     draws = np.random.default_rng([seed, AUGMENT, epoch]).random((count, numbers), dtype=np.float32)
     return torch.from_numpy(draws)
 
 
 def shard(count: int, *, rank: int, world: int) -> Shard:
-    """Rank `rank`'s rows of a batch of `count`, the same number on every rank; padding repeats row 0."""
+    """Return the rows of a batch of `count` samples that a rank holds, the same number on every rank.
+
+    Padding repeats row 0.
+    """
     share = -(-count // world)
     rows = torch.arange(rank * share, (rank + 1) * share)
     real = rows < count
@@ -40,10 +44,11 @@ def shard(count: int, *, rank: int, world: int) -> Shard:
 
 
 def balanced_order(targets: Tensor, *, batch_size: int, each: int, steps: int, seed: int, epoch: int) -> Tensor:
-    """(steps * batch_size,) positions: `each` samples of `batch_size / each` classes a batch, none twice in a batch.
+    """Return (steps * batch_size,) positions with `each` samples of `batch_size / each` classes in every batch.
 
-    The classes used least so far come first, ties at random, so that over an epoch all are used equally often (to
-    one). A class's samples are dealt in shuffled rounds; what does not fill a group waits for the next shuffle.
+    No sample occurs twice in a batch. The classes used least so far are drawn first, ties at random, so over an epoch the
+    counts of the classes differ by at most one. The samples of a class are drawn in shuffled rounds; samples that do not fill a
+    group are left for the next shuffle.
     """
     rng = np.random.default_rng([seed, ORDER, epoch])
     members = _members(targets.numpy())
@@ -61,7 +66,7 @@ def balanced_order(targets: Tensor, *, batch_size: int, each: int, steps: int, s
 
 
 def check_balanced(targets: Tensor, *, batch_size: int, each: int) -> None:
-    """Refuse batches that cannot hold `each` samples of every class they name."""
+    """Refuse a batch size that cannot hold `each` samples of every class in the batch."""
     counts = torch.bincount(targets)
     present = counts[counts > 0]
     if batch_size % each or batch_size // each > len(present):
@@ -72,18 +77,18 @@ def check_balanced(targets: Tensor, *, batch_size: int, each: int) -> None:
     if int(present.min()) < each:
         short = [int(k) for k in torch.nonzero((counts > 0) & (counts < each)).flatten()]
         raise InputError(
-            f"balanced: expected at least {each} samples of every class, too few of class {listed(short)}."
+            f"balanced: expected at least {each} samples of every class, got fewer of class {listed(short)}."
         )
 
 
 def _members(targets: Ints) -> list[Ints]:
-    """The positions of each class that has any."""
+    """Return the positions of the samples of each class that has any."""
     order = np.argsort(targets, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(targets[order])) + 1)
 
 
 def _dealt(own: Ints, each: int, rounds: int, rng: np.random.Generator) -> Ints:
-    """(rounds, each): groups of a class's samples, shuffled anew whenever they run out."""
+    """Return (rounds, each) groups of a class's samples, shuffled again whenever they run out."""
     whole = len(own) // each
     shuffles = [rng.permutation(own)[: whole * each].reshape(whole, each) for _ in range(-(-rounds // whole))]
     return np.concatenate(shuffles)[:rounds] if shuffles else np.empty((0, each), dtype=np.int64)

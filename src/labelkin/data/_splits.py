@@ -1,4 +1,4 @@
-"""Split, restrict and subsample a data set, and add label noise."""
+"""Split, restrict and subsample a dataset, and add label noise."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,22 +9,22 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, check_count, check_names, check_number, listed, near
-from labelkin.data._dataset import FileSplit, Read, Split
+from labelkin.data._dataset import FileSplit, RawDataset, Split
 
 Ints = npt.NDArray[np.int64]
-# One stream of random numbers a purpose, so that the same seed never ties the split to the noise.
+# One random stream per purpose, so that a split and label noise of the same seed are independent.
 SPLIT, SUBSET, NOISE = 1, 2, 3
 
 
 class Parts(NamedTuple):
-    """Positions of the samples, ascending: what stays, and what was taken out."""
+    """Positions of the samples in ascending order: those that stay, and those that were taken out."""
 
     rest: Tensor
     part: Tensor
 
 
 class NoisyLabels(NamedTuple):
-    """`targets` after the exchange, the `pairs` of classes (P, 2), and which samples `changed`."""
+    """`targets` with noise, the `pairs` of classes (P, 2), and a mask of the samples that were `changed`."""
 
     targets: Tensor
     pairs: Tensor
@@ -32,19 +32,52 @@ class NoisyLabels(NamedTuple):
 
 
 def stratified(targets: Tensor, fraction: float, *, seed: int, classes: Sequence[str]) -> Parts:
-    """Take `fraction` of each class out, at random by `seed`; every class keeps at least one sample on both sides."""
+    """Split samples at random, class by class.
+
+    Args:
+        targets: (n,) classes.
+        fraction: Fraction of each class to take out. At least one sample of each class is taken out, and one stays.
+        seed: Seed of the split.
+        classes: Names of the classes.
+
+    Returns:
+        The positions of the samples that stay (`rest`) and of those taken out (`part`).
+
+    Example:
+        >>> import torch
+        >>> from labelkin.data import stratified
+        >>> rest, part = stratified(torch.tensor([0, 0, 0, 0, 1, 1]), 0.5, seed=0, classes=("cat", "dog"))
+        >>> len(rest), len(part)
+        (3, 3)
+    """
     check_number("fraction", fraction, low=0, high=1, open_low=True)
     counts = _counts(targets, classes)
     small = np.flatnonzero(counts < 2)
     if len(small):
         named = [f"{classes[k]} ({counts[k]})" for k in small.tolist()]
-        raise InputError(f"a split needs two samples or more of every class; too few of {listed(named)}.")
+        raise InputError(f"expected at least two samples of every class to split, got fewer of {listed(named)}.")
     taken = _taken(targets, _quotas(counts, fraction, most=counts - 1), seed=seed, purpose=SPLIT)
     return Parts(torch.from_numpy(np.flatnonzero(~taken)), torch.from_numpy(np.flatnonzero(taken)))
 
 
 def subset(targets: Tensor, fraction: float, *, seed: int, classes: Sequence[str]) -> Tensor:
-    """Positions of `fraction` of each class, ascending, at least one sample of every class that has any."""
+    """Draw a fraction of each class.
+
+    Args:
+        targets: (n,) classes.
+        fraction: Fraction of each class to keep; at least one sample of each class is kept.
+        seed: Seed of the draw.
+        classes: Names of the classes.
+
+    Returns:
+        The positions of the samples, in ascending order.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.data import subset
+        >>> len(subset(torch.tensor([0, 0, 0, 0, 1, 1]), 0.5, seed=0, classes=("cat", "dog")))
+        3
+    """
     check_number("fraction", fraction, low=0, high=1, open_low=True)
     counts = _counts(targets, classes)
     taken = _taken(targets, _quotas(counts, fraction, most=counts), seed=seed, purpose=SUBSET)
@@ -52,10 +85,26 @@ def subset(targets: Tensor, fraction: float, *, seed: int, classes: Sequence[str
 
 
 def label_noise(targets: Tensor, share: float, *, seed: int, classes: Sequence[str]) -> NoisyLabels:
-    """Pair the classes at random and give `share` of each class's samples the label of its partner (004, Fig. 5).
+    """Pair the classes at random, and exchange labels between the two classes of each pair (paper 004, Fig. 5).
 
-    With an odd number of classes one is left over and stays clean. The paper gives the share of "labels exchanged
-    between any two classes" and equal classes; where the two of a pair differ in size, each gives its own share.
+    With an odd number of classes, one class has no partner and keeps its labels. The paper exchanges a share of labels "between
+    any two classes" of equal size; if the classes of a pair differ in size, each exchanges its own share.
+
+    Args:
+        targets: (n,) classes.
+        share: Fraction of each class's samples that get the label of the partner.
+        seed: Seed of the pairs and of the samples.
+        classes: Names of the classes.
+
+    Returns:
+        The noisy `targets`, the `pairs` of classes (P, 2), and a mask (n,) of the samples that were `changed`.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.data import label_noise
+        >>> noisy = label_noise(torch.tensor([0, 0, 1, 1]), 0.5, seed=0, classes=("cat", "dog"))
+        >>> int(noisy.changed.sum()), sorted(noisy.pairs.flatten().tolist())
+        (2, [0, 1])
     """
     check_number("share", share, low=0, high=1)
     check_count("seed", seed, least=0)
@@ -76,7 +125,10 @@ def _counts(targets: Tensor, classes: Sequence[str]) -> Ints:
 
 
 def _quotas(counts: Ints, fraction: float, *, most: Ints) -> Ints:
-    """How many of each class: the total is right to one sample, and the largest remainders get what rounding left."""
+    """Return how many samples to take of each class.
+
+    The total is right to one sample; classes with the largest remainders get the samples lost by rounding down.
+    """
     exact = fraction * counts
     quotas = np.floor(exact).astype(np.int64)
     left = round(fraction * float(counts.sum())) - int(quotas.sum())
@@ -86,7 +138,7 @@ def _quotas(counts: Ints, fraction: float, *, most: Ints) -> Ints:
 
 
 def _taken(targets: Tensor, quotas: Ints, *, seed: int, purpose: int) -> npt.NDArray[np.bool_]:
-    """A mask with `quotas[k]` samples of class `k`, drawn at random."""
+    """Return a mask of `quotas[k]` samples of each class `k`, drawn at random."""
     check_count("seed", seed, least=0)
     values = targets.numpy()
     draws = np.random.default_rng([seed, purpose, 0]).random(len(values))
@@ -98,16 +150,16 @@ def _taken(targets: Tensor, quotas: Ints, *, seed: int, purpose: int) -> npt.NDA
     return taken
 
 
-TEST_FRACTION = 0.2  # where a set comes without a test split
+TEST_FRACTION = 0.2  # for datasets without a test split
 STREAM_ABOVE = 1 << 30  # bytes of pixels: smaller image folders are read into memory once
 
 
-def restricted(found: Read, classes: Sequence[str]) -> Read:
-    """The samples of `classes` alone, which are numbered anew in the order given."""
+def restricted(found: RawDataset, classes: Sequence[str]) -> RawDataset:
+    """Keep only the samples of `classes`, numbered in the order given."""
     check_names("classes", classes, least=2)
     unknown = [name for name in classes if name not in found.classes]
     if unknown:
-        raise InputError(f"classes: the set has no class {listed(unknown)}.{near(unknown[0], found.classes)}")
+        raise InputError(f"classes: the dataset has no class {listed(unknown)}.{near(unknown[0], found.classes)}")
     place = torch.full((len(found.classes),), -1)
     place[[found.classes.index(name) for name in classes]] = torch.arange(len(classes))
 
@@ -125,19 +177,23 @@ def restricted(found: Read, classes: Sequence[str]) -> Read:
 
 
 def divided(
-    name: str, found: Read, *, seed: int, test_fraction: float | None, validation_fraction: float | None
-) -> Read:
-    """With a test split, its own or stratified by `seed`, and a validation split where asked for."""
+    name: str, found: RawDataset, *, seed: int, test_fraction: float | None, validation_fraction: float | None
+) -> RawDataset:
+    """Add a test split, if there is none, and a validation split, if one is requested."""
     if found.test is None and found.val is not None:
-        found = found._replace(test=found.val, val=None)  # ImageNet's way: what it calls val is what all test on
+        found = found._replace(
+            test=found.val, val=None
+        )  # as for ImageNet: without a test split, the validation split is the test set
     if len(found.classes) < 2:
-        raise InputError(f"{name}: a classifier needs at least two classes, found only {listed(found.classes)}.")
+        raise InputError(f"{name}: expected at least two classes, got only {listed(found.classes)}.")
     for argument, fraction, own in (
         ("test_fraction", test_fraction, found.test),
         ("validation_fraction", validation_fraction, found.val),
     ):
         if fraction is not None and own is not None:
-            raise InputError(f"{argument}: {name} comes with a split of its own; leave {argument} out.")
+            raise InputError(
+                f"{argument}: does not apply to {name}, which already has this split; leave {argument} out."
+            )
     if found.test is None:
         fraction = TEST_FRACTION if test_fraction is None else test_fraction
         rest, part = stratified(found.train.targets, fraction, seed=seed, classes=found.classes)
@@ -148,20 +204,20 @@ def divided(
     return found
 
 
-def with_fewer(found: Read, fraction: float, *, seed: int) -> Read:
-    """`fraction` of every class's training samples."""
+def with_fewer(found: RawDataset, fraction: float, *, seed: int) -> RawDataset:
+    """Keep a fraction of every class's training samples."""
     kept = subset(found.train.targets, fraction, seed=seed, classes=found.classes)
     return found._replace(train=found.train.take(kept))
 
 
-def with_noise(found: Read, share: float, *, seed: int) -> Read:
-    """Training labels exchanged between paired classes; what is validated and tested on stays true."""
+def with_noise(found: RawDataset, share: float, *, seed: int) -> RawDataset:
+    """Exchange training labels between paired classes; the validation and test splits keep their labels."""
     noisy = label_noise(found.train.targets, share, seed=seed, classes=found.classes)
     return found._replace(train=found.train.with_targets(noisy.targets))
 
 
-def in_memory(found: Read, *, stream: bool | None) -> Read:
-    """Image files read now, unless they are to be streamed or are too many to hold."""
+def in_memory(found: RawDataset, *, stream: bool | None) -> RawDataset:
+    """Read image files now, unless they are to be streamed or are too large for memory."""
     files = [split for split in (found.train, found.test, found.val) if isinstance(split, FileSplit)]
     large = sum(split.memory for split in files) > STREAM_ABOVE
     if large if stream is None else stream:

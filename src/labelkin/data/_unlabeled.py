@@ -14,7 +14,7 @@ from labelkin._checks import InputError, listed, near
 from labelkin.data._dataset import ArraySplit, Dataset
 from labelkin.data._encoders import restored
 from labelkin.data._loading import TABLES, part_tables
-from labelkin.data._readers.arrays import INPUTS, as_inputs, check_finite, load_arrays
+from labelkin.data._readers.arrays import INPUT_KEYS, as_inputs, check_finite, load_arrays
 from labelkin.data._readers.images import SUFFIXES, ImageForm, OnError, read_images
 from labelkin.data._readers.tables import column_roles, read_rows, row_numbers
 from labelkin.data._readers.texts import TEXT, TextSplit, check_utf8, column_place, decoded, warn_unknown, without_words
@@ -22,19 +22,24 @@ from labelkin.data._sets.sources import DATASETS
 
 
 def files_at(path: Path, *, single: Collection[str], kind: str, others: Sequence[str]) -> list[Path]:
-    """The file itself, or all below the folder whose suffix is one of `single`, which are of a `kind`."""
+    """Return the file itself, or all files below a folder whose suffix is in `single`.
+
+    `kind` names such a file in error messages; `others` are further suffixes that a single file may have.
+    """
     if path.is_dir():
         inside = (p for p in sorted(path.rglob("*")) if p.suffix.lower() in single and p.is_file())
         found = [p for p in inside if not any(part.startswith(".") for part in p.relative_to(path).parts)]
         if not found:
-            raise InputError(f"{path}: the folder holds no {kind}.")
+            raise InputError(f"{path}: the folder contains no {kind}.")
         return found
     if not path.exists():
         siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         raise InputError(f"there is no file or folder {str(path)!r}.{near(path.name, siblings)}")
     if path.suffix.lower() not in (*single, *others):
         article = "an" if kind == "image" else "a"
-        raise InputError(f"{path}: expected {article} {kind}, a folder of {kind}s, or a file {listed(list(others))}.")
+        raise InputError(
+            f"{path}: expected {article} {kind}, a folder of {kind}s, or a file that ends in {listed(list(others))}."
+        )
     return [path]
 
 
@@ -42,7 +47,7 @@ PLAIN = (".txt",)
 
 
 class Texts(NamedTuple):
-    """Some texts; each has the file it is from, and its row there, from 0, where a file is a table."""
+    """Some texts, each with its file, and its row in the file (from 0) if the file is a table."""
 
     files: list[str]
     rows: list[int | None]
@@ -50,21 +55,23 @@ class Texts(NamedTuple):
 
 
 def text_files(path: Path) -> list[Path]:
+    """Return the file itself, or all text files below a folder."""
     return files_at(path, single=PLAIN, kind="text file", others=TABLES)
 
 
-def read_unlabelled_texts(files: Sequence[Path], column: str, *, at_once: int) -> Iterator[Texts]:
-    """A `.txt` file is one text; a table has one in each row of `column`. An empty text is refused."""
+def read_unlabeled_texts(files: Sequence[Path], column: str, *, at_once: int) -> Iterator[Texts]:
+    """Yield texts, at most `at_once` at a time. A `.txt` file is one text; a table has one per row. Empty texts are refused."""
     found = ((file, row, text) for file in files for row, text in _texts(file, column))
     while part := list(islice(found, at_once)):
         yield Texts([str(file) for file, _, _ in part], [row for _, row, _ in part], [text for *_, text in part])
 
 
 def _texts(file: Path, column: str) -> Iterator[tuple[int | None, str]]:
+    """Yield the row (None for a `.txt` file) and the text of every text in a file."""
     if file.suffix.lower() in PLAIN:
         text = decoded(file.read_bytes(), file)
         if not text.strip():
-            raise InputError(f"{file}: the file holds no text; remove it.")
+            raise InputError(f"{file}: the file contains no text; remove it.")
         yield None, text
         return
     check_utf8(file)
@@ -84,25 +91,25 @@ ARRAYS = (".npy", ".npz")
 AT_ONCE = 1024  # images or rows
 
 
-class Samples(NamedTuple):
-    """What one sample of a data set is, beside its shape."""
+class SampleFormat(NamedTuple):
+    """What the samples of a dataset are, apart from their shape."""
 
-    pixels: bool  # bytes, which count as x / 255
-    columns: list[str] | None = None  # of a table of numbers, in order
-    image: str | None = None  # the column of a table's image paths
-    text: str | None = None  # the column of a table's texts
-    encoder: dict[str, Any] | None = None  # what the texts are encoded by, as its state
+    pixels: bool  # uint8 values, which are divided by 255
+    columns: list[str] | None = None  # numeric columns of a table, in order
+    image: str | None = None  # column of the image paths in a table
+    text: str | None = None  # column of the texts in a table
+    encoder: dict[str, Any] | None = None  # state of the encoder of the texts
 
 
-class Unlabelled(NamedTuple):
-    """Some inputs (n, ...); each has the file it is from, and its row there, from 0, where a file holds several."""
+class UnlabeledBatch(NamedTuple):
+    """Some inputs (n, ...), each with its file, and its row in the file (from 0) if the file contains several."""
 
     files: list[str]
     rows: list[int | None]
     inputs: Tensor
 
 
-def samples_of(
+def sample_format(
     dataset: Dataset,
     source: str | os.PathLike[str],
     *,
@@ -111,31 +118,36 @@ def samples_of(
     features: Sequence[str] | None = None,
     text: str | None = None,
     **_: Any,
-) -> Samples:
-    """What the samples of a set loaded from `source` are; a table's header says which columns they came from."""
+) -> SampleFormat:
+    """Return the format of the samples of a dataset that was loaded from `source` with these options."""
     if isinstance(dataset.train, TextSplit):
         assert dataset.train.encoder is not None
-        return Samples(pixels=False, text=text or TEXT, encoder=dataset.train.encoder.state())
+        return SampleFormat(pixels=False, text=text or TEXT, encoder=dataset.train.encoder.state())
     pixels = not isinstance(dataset.train, ArraySplit) or dataset.train.inputs.dtype == torch.uint8
     table = None if os.fspath(source) in DATASETS else table_at(Path(source).expanduser())
     if table is None:
-        return Samples(pixels)
+        return SampleFormat(pixels)
     roles = column_roles(table, label, image, features)
-    return Samples(pixels, list(roles.features) if roles.image is None else None, roles.image)
+    return SampleFormat(pixels, list(roles.features) if roles.image is None else None, roles.image)
 
 
-def read_unlabelled(
+def read_unlabeled(
     paths: Sequence[str | os.PathLike[str]],
     *,
     shape: Sequence[int],
-    samples: Samples,
+    samples: SampleFormat,
     on_error: OnError = "stop",
-) -> Iterator[Unlabelled]:
-    """Image files, folders of them at any depth, `.npy` and `.npz` arrays, and tables, in the order given.
+) -> Iterator[UnlabeledBatch]:
+    """Read image files, folders of images, `.npy` and `.npz` arrays, and tables, in the order given.
 
-    Images come out as `shape` says, fitted as in training. Of a table, the columns that were trained on are taken by
-    name, wherever they stand; its other columns are left alone. A model of texts takes `.txt` files, one text each,
-    folders of them, and tables.
+    A model of texts reads `.txt` files with one text each, folders of them, and tables.
+
+    Args:
+        paths: Files and folders.
+        shape: Shape of the model's inputs; images are converted to it as in training.
+        samples: Format of the samples that the model was trained on. Columns of a table are selected by name; other columns
+            are ignored.
+        on_error: "stop" raises `UnreadableImage` for an image that cannot be read; "skip" warns and leaves it out.
     """
     files_of = _files if samples.encoder is None else text_files
     found = [file for path in paths for file in files_of(Path(path).expanduser())]
@@ -146,7 +158,9 @@ def read_unlabelled(
     return _read(found, tuple(shape), samples, on_error)
 
 
-def _read(found: Sequence[Path], shape: tuple[int, ...], samples: Samples, on_error: OnError) -> Iterator[Unlabelled]:
+def _read(
+    found: Sequence[Path], shape: tuple[int, ...], samples: SampleFormat, on_error: OnError
+) -> Iterator[UnlabeledBatch]:
     for kind, files in groupby(found, key=_kind):
         if kind == "image":
             while part := list(islice(files, AT_ONCE)):
@@ -156,51 +170,54 @@ def _read(found: Sequence[Path], shape: tuple[int, ...], samples: Samples, on_er
             yield from [_from_array(file, shape)] if kind == "array" else _from_table(file, shape, samples, on_error)
 
 
-def _read_texts(found: Sequence[Path], column: str, state: dict[str, Any]) -> Iterator[Unlabelled]:
+def _read_texts(found: Sequence[Path], column: str, state: dict[str, Any]) -> Iterator[UnlabeledBatch]:
     encoder = restored(state)
     unknown = count = 0
-    for files, rows, texts in read_unlabelled_texts(found, column, at_once=AT_ONCE):
+    for files, rows, texts in read_unlabeled_texts(found, column, at_once=AT_ONCE):
         inputs = encoder.encode(texts)
         unknown, count = unknown + without_words(inputs), count + len(inputs)
-        yield Unlabelled(files, rows, inputs)
+        yield UnlabeledBatch(files, rows, inputs)
     warn_unknown(f"{unknown:,} of {count:,} texts", unknown, encoder.name)
 
 
 def _kind(file: Path) -> str | None:
+    """Return the kind of a file by its suffix."""
     kinds = {"image": SUFFIXES, "array": ARRAYS, "table": TABLES}
     return next((kind for kind, suffixes in kinds.items() if file.suffix.lower() in suffixes), None)
 
 
 def _files(path: Path) -> list[Path]:
-    """The file itself, or all images below the folder."""
+    """Return the file itself, or all images below a folder."""
     return files_at(path, single=SUFFIXES, kind="image", others=(*ARRAYS, *TABLES))
 
 
 def _from_images(
     paths: Sequence[Path], rows: Sequence[int | None], form: ImageForm, on_error: OnError, *, file: Path | None = None
-) -> Unlabelled:
+) -> UnlabeledBatch:
     images, kept = read_images(paths, form, on_error=on_error)
     order = kept.tolist()
-    return Unlabelled([str(file or paths[i]) for i in order], [rows[i] for i in order], images)
+    return UnlabeledBatch([str(file or paths[i]) for i in order], [rows[i] for i in order], images)
 
 
-def _from_array(file: Path, shape: tuple[int, ...]) -> Unlabelled:
+def _from_array(file: Path, shape: tuple[int, ...]) -> UnlabeledBatch:
     array = load_arrays(file)
     if not isinstance(array, np.ndarray):
         named = {name.lower(): part for name, part in array.items()}
-        known = [name for name in INPUTS if name in named]
+        known = [name for name in INPUT_KEYS if name in named]
         if not known and len(named) != 1:
             raise InputError(
-                f"{file}: expected one array, or one called {listed(INPUTS)}, got {listed(sorted(named))}."
+                f"{file}: expected a single array, or one named {listed(INPUT_KEYS)}, got {listed(sorted(named))}."
             )
         array = named[known[0]] if known else next(iter(named.values()))
     inputs = as_inputs(array, source=str(file))
     if tuple(inputs.shape[1:]) != shape:
         raise InputError(f"{file}: expected samples of shape {shape}, as in training, got {tuple(inputs.shape[1:])}.")
-    return Unlabelled([str(file)] * len(inputs), list(range(len(inputs))), inputs)
+    return UnlabeledBatch([str(file)] * len(inputs), list(range(len(inputs))), inputs)
 
 
-def _from_table(file: Path, shape: tuple[int, ...], samples: Samples, on_error: OnError) -> Iterator[Unlabelled]:
+def _from_table(
+    file: Path, shape: tuple[int, ...], samples: SampleFormat, on_error: OnError
+) -> Iterator[UnlabeledBatch]:
     columns, rows = read_rows(file)
     numbered = enumerate(rows)
     if len(shape) == 3:
@@ -214,22 +231,24 @@ def _from_table(file: Path, shape: tuple[int, ...], samples: Samples, on_error: 
     while part := list(islice(numbered, AT_ONCE)):
         values = np.stack([row_numbers([row[i] for i in places], wanted, file, line) for _, (line, row) in part])
         check_finite(values, source=str(file), columns=wanted, samples=[f"line {line}" for _, (line, _) in part])
-        yield Unlabelled([str(file)] * len(part), [i for i, _ in part], torch.from_numpy(values))
+        yield UnlabeledBatch([str(file)] * len(part), [i for i, _ in part], torch.from_numpy(values))
 
 
 def _wanted(file: Path, columns: Sequence[str], shape: tuple[int, ...], trained: Sequence[str] | None) -> list[str]:
-    """The columns trained on; where that was no table, all of them must be numbers in the right order."""
+    """Return the columns that were trained on, or all columns if the model was not trained on a table."""
     wanted = list(columns) if trained is None else list(trained)
     missing = [name for name in wanted if name not in columns]
     if missing:
-        raise InputError(f"{file}: has no column {listed(missing)}, which was trained on.{near(missing[0], columns)}")
+        raise InputError(
+            f"{file}: expected the column {listed(missing)} that the model was trained on.{near(missing[0], columns)}"
+        )
     if (len(wanted),) != shape:
         raise InputError(f"{file}: expected {shape[0]} columns of numbers, as in training, got {len(wanted)}.")
     return wanted
 
 
 def _image_column(file: Path, columns: Sequence[str], trained: str | None) -> str:
-    """The column trained on, or the one that holds names of images."""
+    """Return the column that was trained on, or the first one that contains names of image files."""
     if trained in columns:
         return str(trained)
     found = column_roles(file, None, None, None).image
@@ -241,12 +260,12 @@ def _image_column(file: Path, columns: Sequence[str], trained: str | None) -> st
 
 def _form(shape: tuple[int, ...], file: Path) -> ImageForm:
     if len(shape) != 3 or shape[0] not in (1, 3):
-        raise InputError(f"{file}: the model takes samples of shape {shape}, which images do not have.")
+        raise InputError(f"{file}: the model expects samples of shape {shape}, which is not the shape of an image.")
     return ImageForm(*shape)
 
 
 def table_at(path: Path) -> Path | None:
-    """The table at a path, or the training table of a folder of them."""
+    """Return the table at a path, or the training table if it is a folder of tables."""
     if path.is_dir():
         return part_tables(path).get("train")
     return path if path.suffix.lower() in TABLES else None

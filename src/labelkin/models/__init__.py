@@ -1,4 +1,4 @@
-"""Backbones: the nets of the papers, small ones, and encoders of timm and transformers.
+"""Backbones: the networks of the papers, small ones, and encoders of timm and transformers.
 
 A backbone is a module that maps inputs `(B, *input_shape)` to features `(B, F)` and stores F as `features`. The classifier
 belongs to the objective. Weights are drawn from torch's global generator, so `torch.manual_seed` determines them.

@@ -1,4 +1,4 @@
-"""Building blocks of the nets: convolutions, residual blocks, pooling, and checks of the input shape."""
+"""Building blocks of the networks: convolutions, residual blocks, pooling, and checks of the input shape."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ Net = TypeVar("Net", bound=nn.Module)
 
 
 class Backbone(nn.Module):
-    """A net without its classifier, which maps inputs `(B, *input_shape)` to features `(B, features)`.
+    """A network without its classifier, which maps inputs `(B, *input_shape)` to features `(B, features)`.
 
     Args:
         features: Width of the output.
@@ -52,12 +52,12 @@ def checked_shape(input_shape: Sequence[int]) -> Shape:
 
 
 def image_shape(input_shape: Sequence[int], *, least: int) -> tuple[int, int, int]:
-    """Return channels, height and width, or raise if they are not those of an image of at least `least` pixels a side."""
+    """Return channels, height and width, or raise unless they are those of an image of at least `least` pixels per side."""
     shape = checked_shape(input_shape)
     if len(shape) != 3 or min(shape[1:]) < least:
         raise InputError(
             f"input_shape: expected images (channels, height, width) of at least {least} x {least} pixels, "
-            f"got {shape}; 'tiny-cnn' takes images from 8 x 8, 'mlp' any shape."
+            f"got {shape}; 'tiny-cnn' accepts images from 8 x 8 pixels, 'mlp' any shape."
         )
     channels, height, width = shape
     return channels, height, width
@@ -74,7 +74,7 @@ def norm_relu(channels: int) -> nn.Sequential:
 
 
 def small_stem(channels: int, width: int) -> nn.Sequential:
-    """Return the stem of the CIFAR nets: one 3 x 3 convolution that keeps the size, batch norm, ReLU."""
+    """Return the stem of the CIFAR networks: one 3 x 3 convolution that keeps the size, batch norm, ReLU."""
     return nn.Sequential(conv(channels, width), norm_relu(width))
 
 
@@ -196,7 +196,7 @@ class GridPool(nn.Module):
 
 
 def he_normal(net: Net) -> Net:
-    """Draw the weights as He et al. 2015 do (fan-out for convolutions), set biases to zero, and return the net."""
+    """Draw the weights as He et al. 2015 do (fan-out for convolutions), set biases to zero, and return the network."""
     for module in net.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

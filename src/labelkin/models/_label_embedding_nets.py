@@ -1,4 +1,4 @@
-"""The nets of the label embedding network (paper 003): CNN and MLP for MNIST, ResNet-8 and a wide ResNet-18 for CIFAR.
+"""Networks of the label embedding paper (003): CNN and MLP for MNIST, ResNet-8 and a wide ResNet-18 for CIFAR.
 
 Each parameter count is that of the trunk with one linear layer (the paper's o1), including biases and batch norm. The
 initialization follows the released code: PyTorch's default for the ResNets, a truncated normal of 0.1 for the others.

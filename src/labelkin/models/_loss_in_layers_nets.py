@@ -1,4 +1,4 @@
-"""The nets of Loss in Layers (paper 002). Table 1 prints their widths; the other choices are this library's."""
+"""Networks of Loss in Layers (paper 002). Their widths are in Table 1; the other choices are this library's."""
 
 from labelkin.models._blocks import (
     Backbone,

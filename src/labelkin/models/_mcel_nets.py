@@ -1,4 +1,4 @@
-"""The nets of mixed cross entropy (paper 004): ResNets for CIFAR and ImageNet, and wide ResNets."""
+"""Networks of mixed cross entropy (paper 004): ResNets for CIFAR and ImageNet, and wide ResNets."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -30,11 +30,11 @@ from labelkin.models._blocks import (
 
 Stem = Literal["auto", "small", "large"]
 STEMS: tuple[Stem, ...] = ("auto", "small", "large")
-LARGE_IMAGE = 96  # pixels from which "auto" takes the large stem
+LARGE_IMAGE = 96  # smallest side in pixels for which "auto" uses the large stem
 
 
 def resnet_32(input_shape: Shape) -> Backbone:
-    """Build the CIFAR net of He et al. 2015 (Sec. 4.2): three stages of five basic blocks, 16-32-64.
+    """Build the CIFAR network of He et al. 2015 (Sec. 4.2): three stages of five basic blocks, 16-32-64.
 
     Shortcuts are option A, as He et al. use on CIFAR: every second pixel, and zeros for new channels. It has 464,154
     parameters with ten classes, the published 0.46 M; option B would give 466,906.
@@ -69,7 +69,7 @@ def _padded_block(inputs: int, outputs: int, stride: int, first: bool) -> nn.Mod
 def resnet(
     input_shape: Shape, *, block: ResidualBlock, widths: Sequence[int], depths: Sequence[int], stem: Stem = "auto"
 ) -> Backbone:
-    """Build an ImageNet net of He et al. 2015, with shortcuts of option B.
+    """Build an ImageNet network of He et al. 2015, with shortcuts of option B.
 
     Args:
         input_shape: `(channels, height, width)`.
@@ -77,7 +77,7 @@ def resnet(
         widths: Widths of the four stages.
         depths: Number of blocks in each stage.
         stem: "small" is a 3 x 3 convolution that keeps the size, for CIFAR. "large" is the published 7 x 7 of stride 2 with
-            max pooling, for photographs. "auto" takes the large one from 96 pixels a side.
+            max pooling, for photographs. "auto" uses the large one from 96 pixels per side.
 
     Returns:
         The backbone.

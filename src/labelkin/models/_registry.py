@@ -1,8 +1,4 @@
-"""Backbones by name.
-
-A backbone is a module that maps inputs `(B, *input_shape)` to features `(B, F)` and stores F as `features`. The classifier
-belongs to the objective. Weights are drawn from torch's global generator, so `torch.manual_seed` determines them.
-"""
+"""Backbones by name."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -33,7 +29,7 @@ from labelkin.models._third_party import hf_backbone, timm_backbone
 
 __all__ = ["BACKBONES", "LIBRARIES", "Backbone", "build", "default"]
 
-# Each module defines the names of its nets, with the widths that its paper prints.
+# Each module names its networks, with the widths that its paper states.
 BACKBONES: dict[str, Builder] = {
     **tiny.NETS,
     **smoothing.NETS,  # 000
@@ -81,7 +77,7 @@ def default(input_shape: Sequence[int]) -> str:
         input_shape: Shape of one input: `(channels, height, width)` or `(features,)`.
 
     Returns:
-        "resnet-18" for images of at least 32 pixels a side, "tiny-cnn" for smaller images, "mlp" for anything else.
+        "resnet-18" for images of at least 32 pixels per side, "tiny-cnn" for smaller images, "mlp" for anything else.
 
     Example:
         >>> from labelkin import models
@@ -95,6 +91,7 @@ def default(input_shape: Sequence[int]) -> str:
 
 
 def _builder(name: str) -> Builder:
+    """Return the builder of a name."""
     library, colon, inner = name.partition(":")
     if colon and inner and library in LIBRARIES:
         return partial(LIBRARIES[library], inner)
@@ -106,7 +103,7 @@ def _builder(name: str) -> Builder:
 
 
 def _check_options(name: str, builder: Builder, options: dict[str, Any]) -> None:
-    """Refuse options that the name does not leave open: the width of "wrn-28-8" is fixed."""
+    """Refuse options that a name fixes, such as the width of "wrn-28-8", or that its builder does not have."""
     fixed = builder.keywords if isinstance(builder, partial) else {}
     keywords = [p for p in signature(builder).parameters.values() if p.name not in fixed]
     if any(p.kind is Parameter.VAR_KEYWORD for p in keywords):

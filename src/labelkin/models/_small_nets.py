@@ -1,4 +1,4 @@
-"""Small nets for small data, without batch norm: a CNN for 8 x 8 digits and an MLP for vectors."""
+"""Small networks for small data, without batch norm: a CNN for 8 x 8 digits and an MLP for vectors."""
 
 from collections.abc import Sequence
 from math import prod

@@ -1,4 +1,4 @@
-"""The nets of semantic target smoothing (paper 000): plain nets for MNIST and bottleneck ResNets for CIFAR-10."""
+"""Networks of semantic target smoothing (paper 000): plain networks for MNIST and bottleneck ResNets for CIFAR-10."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -25,8 +25,9 @@ from labelkin.models._blocks import (
 def plain(input_shape: Shape, *, convolutions: Sequence[int], dense: Sequence[int]) -> Backbone:
     """Build 3 x 3 "same" convolutions and hidden dense layers with ReLU, without pooling (000 Table 2).
 
-    A net of N layers counts convolutions and hidden dense layers, not the output layer. The paper prints no initialization.
-    This one is He's with zero biases: with smaller weights the deepest nets stay at chance for epochs.
+    The number of layers in the name counts convolutions and hidden dense layers, not the output layer. The paper does not
+    state the initialization. This library uses He's with zero biases; with smaller weights the deepest networks stay at
+    chance for epochs.
     """
     channels, height, width = image_shape(input_shape, least=1)
     return he_normal(
@@ -73,7 +74,7 @@ NETS: dict[str, Builder] = {
     "6-layer-1": partial(plain, convolutions=(32, 32, 32), dense=(32, 32, 32)),
     "6-layer-2": partial(plain, convolutions=(32, 32, 32), dense=(64, 64, 64)),
     "9-layer": partial(plain, convolutions=(32, 32, 32), dense=(64, 64, 64, 128, 128, 128)),
-    # Named in Table 6 and not specified; the widths are this library's.
+    # Mentioned in Table 6 but not specified; the widths are this library's.
     "12-layer": partial(plain, convolutions=(32, 32, 32), dense=(64, 64, 64, 128, 128, 128, 256, 256, 256)),
     "resnet-3-0": partial(bottleneck_resnet, widths=(16, 16, 32, 64), depth=1),
     "resnet-3-1": partial(bottleneck_resnet, widths=(64, 64, 128, 256), depth=1),

@@ -1,4 +1,4 @@
-"""The trained head of the text experiments of paper 001, on top of vectors that a text encoder computes."""
+"""The head of the text experiments in paper 001, on top of vectors from a text encoder."""
 
 from math import prod
 

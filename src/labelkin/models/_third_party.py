@@ -36,10 +36,10 @@ def timm_backbone(name: str, input_shape: Shape, *, pretrained: bool = True, **o
 def _timm(name: str) -> ModuleType:
     try:
         return import_module("timm")
-    except (ImportError, RuntimeError) as error:  # torchvision built for another torch fails with the latter
+    except (ImportError, RuntimeError) as error:  # torchvision raises RuntimeError if it was built for another torch
         raise MissingExtra(
             f"the backbone timm:{name} needs timm, which cannot be imported ({_first_line(error)}): pip install timm, "
-            "and with it the torchvision that belongs to your torch"
+            "with the torchvision version that matches your torch"
         ) from error
 
 
@@ -117,26 +117,26 @@ def _load(load: Callable[[], nn.Module]) -> Any:
     try:
         return load()
     except ImportError:
-        raise  # it names the package that is missing
-    except Exception as error:  # each library has its own errors for a name or file that is not there
+        raise  # the message names the missing package
+    except Exception as error:  # each library raises its own errors for a missing name or file
         raise InputError(
-            f"the model could not be loaded ({_first_line(error)}); check the name, or pass pretrained=False where only "
-            "the weights are out of reach."
+            f"the model could not be loaded ({_first_line(error)}); check the name, or pass pretrained=False if only "
+            "the weights are unavailable."
         ) from error
 
 
 def _as_backbone(encoder: nn.Module, example: Tensor) -> Backbone:
-    """Wrap an encoder as a backbone; one example tells the number of features."""
+    """Wrap an encoder as a backbone; an example determines the number of features."""
     encoder.eval()
     try:
         with torch.no_grad():
             features = encoder(example)
-    except Exception as error:  # a wrong size fails wherever the net first notices
+    except Exception as error:  # a wrong size raises different errors in different networks
         shape = tuple(example.shape[1:])
         raise InputError(f"input_shape: the model cannot take {shape} ({_first_line(error)}).") from error
     if features.ndim != 2:
         raise InputError(
-            f"the model gives features of shape {tuple(features.shape[1:])}; expected one vector a sample."
+            f"the model gives features of shape {tuple(features.shape[1:])}; expected one vector per sample."
         )
     return Backbone(features=features.shape[1], encoder=encoder).train()
 

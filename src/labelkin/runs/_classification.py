@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from labelkin import models
-from labelkin.data import PARTS, Dataset, fingerprint, labels_beside, samples_of
+from labelkin.data import SPLIT_NAMES, Dataset, fingerprint, labels_beside, sample_format
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.runs._folder import RunFolder, locked
 from labelkin.runs._identity import data_id, run_id
@@ -68,7 +68,7 @@ def data_files(spec: RunSpec) -> Iterator[Path]:
     """Yield the files that the run was trained on; in a folder, the tables named after their split."""
     path = Path(spec.data).expanduser()
     if path.is_dir():
-        yield from (file for file in path.iterdir() if file.name.partition(".")[0].lower() in (*PARTS, "dev"))
+        yield from (file for file in path.iterdir() if file.name.partition(".")[0].lower() in (*SPLIT_NAMES, "dev"))
     elif path.is_file():
         yield from filter(None, (path, labels_beside(path)))
 
@@ -98,7 +98,7 @@ def _begin(
         "context": saved_context(context),
         "options": dict(options),
         "shape": list(dataset.shape),
-        "samples": samples_of(dataset, spec.data, **spec.data_options)._asdict(),
+        "samples": sample_format(dataset, spec.data, **spec.data_options)._asdict(),
         "mean": dataset.normalize.mean,
         "std": dataset.normalize.std,
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from labelkin._checks import InputError
-from labelkin.data import digest, labels_beside, scanned
+from labelkin.data import digest, labels_beside, listing_digest
 from labelkin.objectives import OBJECTIVES
 from labelkin.runs._compatibility import original_options, settings_that_count
 from labelkin.runs._kinds import kind_of
@@ -102,7 +102,7 @@ def _without_places(group: str, values: Any) -> dict[str, Any]:
 def _model(name: str) -> str:
     """Identify a model's folder by its content."""
     folder = Path(name).expanduser()
-    return f"folder:{scanned(folder.resolve(), every=True)}" if name != "minilm" and folder.is_dir() else name
+    return f"folder:{listing_digest(folder.resolve(), every=True)}" if name != "minilm" and folder.is_dir() else name
 
 
 def _hash(told: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from labelkin._checks import InputError, listed, near
 from labelkin._files import write_text
-from labelkin.data import Normalize, OnError, Samples, Unlabelled, read_unlabelled
+from labelkin.data import Normalize, OnError, SampleFormat, UnlabeledBatch, read_unlabeled
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._kinds import kind_in
 from labelkin.runs._overwrite_guard import check_apart
@@ -47,7 +47,7 @@ class Predictor(nn.Module):
         self.taxonomy: Taxonomy = context.tree()
         self.tree_built = config["tree"] == "built"  # from the data, so its inner nodes have no names
         self.shape = tuple(setup["shape"])
-        self.samples = Samples(**setup["samples"])
+        self.samples = SampleFormat(**setup["samples"])
         self.model = build_model(
             self.spec.objective,
             known_spelling(self.spec.objective, setup["options"]),
@@ -175,7 +175,7 @@ def write_predictions(
     *,
     on_error: OnError = "stop",
 ) -> int:
-    """Predict the class of every input (see `read_unlabelled`) and write one row each to `.csv` or `.jsonl`.
+    """Predict the class of every input (see `read_unlabeled`) and write one row each to `.csv` or `.jsonl`.
 
     A row has the file, the position in it from 0 if it holds several samples, the class, its probability if the objective
     defines one, and the path to the class if the run has a taxonomy. An output that would overwrite an input or a file that the
@@ -185,13 +185,13 @@ def write_predictions(
     write = _writer(target)
     check_apart(target, inputs=inputs, run=run, spec=run_spec(run))
     predictor = load_run(run).to(fastest_device())
-    found = read_unlabelled(inputs, shape=predictor.shape, samples=predictor.samples, on_error=on_error)
+    found = read_unlabeled(inputs, shape=predictor.shape, samples=predictor.samples, on_error=on_error)
     rows = [row for part in found if len(part.inputs) for row in _rows(predictor, part)]
     write_text(target, write(rows))
     return len(rows)
 
 
-def _rows(predictor: Predictor, part: Unlabelled) -> Iterator[dict[str, Any]]:
+def _rows(predictor: Predictor, part: UnlabeledBatch) -> Iterator[dict[str, Any]]:
     predicted = predictor.predict(part.inputs)
     positions = predicted.positions.tolist()
     paths = {position: predictor.path(position) for position in set(positions)}

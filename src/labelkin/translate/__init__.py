@@ -1,4 +1,4 @@
-"""Translation with words as labels: corpora, the sequence network, search, metrics, runs and translators (003)."""
+"""Translation with words as labels (paper 003): corpora, the sequence network, search, metrics, runs and translators."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Batches of sentence pairs of like length: the same pairs in the same order for the same seed and epoch."""
+"""Batches of sentence pairs of similar length, reproducible from the seed and the epoch."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -11,26 +11,37 @@ from labelkin._checks import InputError, check_count
 from labelkin.data import Ints, shard, shuffled
 from labelkin.translate._corpus import END, Pairs, Sentences
 
-POOL = 50  # batches that are shuffled together and then cut by length
-BATCH_ORDER = 22  # a stream of random numbers of its own
+POOL = 50  # number of batches whose pairs are sorted by length together
+BATCH_ORDER = 22  # a separate random stream
 
 
 class PairBatch(NamedTuple):
-    source: Tensor  # (B, S) positions, each sentence closed by END
-    lengths: Tensor  # (B,) of the source, END counted; on the CPU, where packing needs them
-    previous: Tensor  # (B, T) what stands before each target: END, then the target's words
-    targets: Tensor  # (B, T) the target's words, then END
-    weight: Tensor  # (B, T) 1, and 0 on padding
-    index: Tensor  # type: ignore[assignment]  # (B,) the pairs' positions in the split; hides tuple.index
+    """One batch of sentence pairs.
+
+    Attributes:
+        source: (B, S) words of the source sentences, each followed by END.
+        lengths: (B,) lengths of the source sentences with END; on the CPU, where packing needs them.
+        previous: (B, T) the word before each target: END, then the words of the target sentence.
+        targets: (B, T) the words of the target sentence, then END.
+        weight: (B, T) 1, or 0 for padding.
+        index: (B,) positions of the pairs in the split.
+    """
+
+    source: Tensor
+    lengths: Tensor
+    previous: Tensor
+    targets: Tensor
+    weight: Tensor
+    index: Tensor  # type: ignore[assignment]  # hides tuple.index
 
     @property
     def weighted(self) -> bool:
-        """Whether some weight may differ from 1; known without reading the device."""
+        """Whether some weight may differ from 1; answered without reading from the device."""
         return True
 
 
 class UnweightedPairBatch(PairBatch):
-    """A batch whose weights are all 1, so that a loss can do without them."""
+    """A batch whose weights are all 1, so a loss can ignore them."""
 
     @property
     def weighted(self) -> bool:
@@ -38,11 +49,20 @@ class UnweightedPairBatch(PairBatch):
 
 
 class PairBatches:
-    """Iterate with `epoch(e)`; `epoch(e, start=s)` goes on after step `s`.
+    """Iterate over batches of sentence pairs, one epoch at a time.
 
-    Pairs are shuffled, sorted by length within pools of 50 batches, cut into batches, and these shuffled: batches hold
-    pairs of like length, and little padding. `shuffle=False` sorts the whole split. `batch_size` counts pairs of the
-    whole world; rank `r` gets its share of each batch, padded with pairs of weight 0 where it does not divide.
+    With `shuffle`, the pairs are shuffled, sorted by length within pools of 50 batches and cut into batches, and the batches
+    are shuffled. The pairs of a batch then have similar lengths and little padding. Without `shuffle`, the whole split is
+    sorted by length.
+
+    Args:
+        pairs: The sentence pairs.
+        batch_size: Number of pairs per batch, over all processes.
+        shuffle: Whether to visit the pairs in random order.
+        seed: Seed of the order.
+        device: Device of the batches.
+        rank: Index of this process, which gets its share of every batch; shares are padded with pairs of weight 0.
+        world: Number of processes.
     """
 
     def __init__(
@@ -65,11 +85,11 @@ class PairBatches:
         self._lengths = pairs.source.lengths.numpy(), pairs.target.lengths.numpy()
 
     def __len__(self) -> int:
-        """Steps an epoch."""
+        """Return the number of steps per epoch."""
         return -(-len(self.pairs) // self.batch_size)
 
     def epoch(self, epoch: int, *, start: int = 0) -> Iterator[PairBatch]:
-        """The batches of one epoch, from step `start` on."""
+        """Yield the batches of one epoch, from step `start` on."""
         check_count("epoch", epoch, least=0)
         check_count("start", start, least=0)
         if start > len(self):
@@ -78,7 +98,7 @@ class PairBatches:
             yield self._batch(rows)
 
     def _order(self, epoch: int) -> list[Ints]:
-        """The rows of each batch."""
+        """Return the rows of each batch."""
         count, size = len(self.pairs), self.batch_size
         if not self.shuffle:
             return _cut(self._by_length(np.arange(count)), size)
@@ -107,6 +127,7 @@ class PairBatches:
 
 
 def _on(sentences: Sentences, device: torch.device) -> Sentences:
+    """Move sentences to a device."""
     return Sentences(sentences.flat.to(device), sentences.starts.to(device))
 
 
@@ -115,7 +136,7 @@ def _cut(rows: Ints, size: int) -> list[Ints]:
 
 
 def _padded(sentences: Sentences, index: Tensor, longest: int) -> tuple[Tensor, Tensor]:
-    """(B, longest) positions with END behind each sentence, and where a sentence is."""
+    """Return (B, longest) words, padded with END, and a mask of the words that are not padding."""
     starts, ends = sentences.starts[index], sentences.starts[index + 1]
     places = starts.unsqueeze(1) + torch.arange(longest, device=index.device)
     real = places < ends.unsqueeze(1)

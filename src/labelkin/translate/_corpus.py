@@ -12,7 +12,7 @@ from torch import Tensor
 
 from labelkin._checks import InputError, check_choice, check_count
 
-HYPHEN = "@-@"  # one inside a word, as the Moses tokenizer writes it with its option -a, so that it can be put back
+HYPHEN = "@-@"  # a hyphen inside a word, as the Moses tokenizer writes it with -a, so that it can be restored
 CLITIC = r"['’](?:s|re|ve|ll|d|m|t)\b"
 PIECES = re.compile(
     rf"(?P<hyphen>(?<=\w)-(?=\w))|\d+(?:[.,]\d+)+|{CLITIC}|\w+(?={CLITIC})|\w+['’](?=\w)|\w+|[^\w\s]", re.IGNORECASE
@@ -22,39 +22,63 @@ NO_SPACE_AFTER = re.compile(r"([(\[{]|\w['’]) ")
 
 
 class Tokenizer(NamedTuple):
+    """A pair of functions that split a text into tokens and join them again."""
+
     split: Callable[[str], list[str]]
     join: Callable[[Sequence[str]], str]
 
 
 def split_words(text: str) -> list[str]:
-    """Words, and punctuation apart: `"a man's t-shirt."` to `a man 's t @-@ shirt .`, `"l'homme"` to `l' homme`."""
+    """Split a text into words and punctuation.
+
+    >>> " ".join(split_words("a man's t-shirt."))
+    "a man 's t @-@ shirt ."
+    >>> split_words("l'homme")
+    ["l'", 'homme']
+    """
     return [HYPHEN if found.lastgroup == "hyphen" else found.group() for found in PIECES.finditer(text)]
 
 
 def join_words(tokens: Sequence[str]) -> str:
-    """The sentence as it is written; quotation marks keep the spaces around them."""
+    """Join tokens to a sentence; quotation marks keep the spaces around them.
+
+    >>> join_words(["a", "man", "'s", "t", "@-@", "shirt", "."])
+    "a man's t-shirt."
+    """
     text = " ".join(tokens).replace(f" {HYPHEN} ", "-")
     return NO_SPACE_AFTER.sub(r"\1", NO_SPACE_BEFORE.sub(r"\1", text))
 
 
 def split_characters(text: str) -> list[str]:
-    """Characters without the space between words, as suits Chinese."""
+    """Split a text into characters without white space, as suits Chinese."""
     return [character for character in text if not character.isspace()]
 
 
 TOKENIZERS: dict[str, Tokenizer] = {
     "words": Tokenizer(split_words, join_words),
-    "space": Tokenizer(str.split, " ".join),  # tokens already, with spaces between them
+    "space": Tokenizer(str.split, " ".join),  # already tokenized, with spaces between the tokens
     "characters": Tokenizer(split_characters, "".join),
 }
 
 
-END, UNKNOWN = 0, 1  # END also begins a sentence; padding needs no word, since its weight is 0
+END, UNKNOWN = 0, 1  # END also starts a sentence; padding needs no word of its own, since its weight is 0
 SPECIAL = ("</s>", "<unk>")
 
 
 class Vocabulary:
-    """Words by position. The first two are the end of a sentence and the unknown word."""
+    """The words of a language by position; the first two are the end of a sentence and the unknown word.
+
+    Args:
+        words: The words, in order.
+
+    Example:
+        >>> from labelkin.translate import Vocabulary
+        >>> vocabulary = Vocabulary(["cat", "dog"])
+        >>> len(vocabulary), vocabulary.encode(["dog", "bird"])
+        (4, [3, 1])
+        >>> vocabulary.decode([2, 3, 0])
+        ['cat', 'dog']
+    """
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words = (*SPECIAL, *(word for word in words if word not in SPECIAL))
@@ -64,7 +88,13 @@ class Vocabulary:
     def of(
         cls, sentences: Iterable[Sequence[str]], *, min_count: int = 1, max_words: int | None = None
     ) -> "Vocabulary":
-        """Words that occur `min_count` times or more, the `max_words` most frequent of them; equals by alphabet."""
+        """Build a vocabulary from sentences.
+
+        Args:
+            sentences: Sentences as lists of tokens.
+            min_count: Leave out words that occur less often.
+            max_words: Keep only this many of the most frequent words; ties are sorted alphabetically.
+        """
         check_count("min_count", min_count)
         if max_words is not None:
             check_count("max_words", max_words)
@@ -74,7 +104,7 @@ class Vocabulary:
         if len(found) == len(SPECIAL):
             most = max(counts.values(), default=0)
             raise InputError(
-                f"min_count: the vocabulary lacks every word, since none occurs {min_count} times (at most {most}); lower it."
+                f"min_count: no word occurs {min_count} times (the most frequent one occurs {most} times); use a lower number."
             )
         return found
 
@@ -82,11 +112,11 @@ class Vocabulary:
         return len(self.words)
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """Positions, without the end; a sign of the end inside a sentence is an unknown word."""
+        """Return the positions of tokens, without the end; an end token inside a sentence becomes the unknown word."""
         return [self._positions.get(token, UNKNOWN) or UNKNOWN for token in tokens]
 
     def decode(self, positions: Iterable[int]) -> list[str]:
-        """Words up to the end of the sentence."""
+        """Return the words up to the end of the sentence."""
         tokens = []
         for position in positions:
             if position == END:
@@ -95,41 +125,50 @@ class Vocabulary:
         return tokens
 
 
-Texts = tuple[list[str], list[str]]  # source and target, line by line
+Texts = tuple[list[str], list[str]]  # source and target sentences
 
 
 class Language(NamedTuple):
-    """How the sentences of one side become positions and back."""
+    """One side of a corpus: converts sentences to positions and back."""
 
     vocabulary: Vocabulary
     tokens: str = "words"
     lower: bool = True
 
     def split(self, text: str) -> list[str]:
+        """Split a text into tokens."""
         return TOKENIZERS[self.tokens].split(text.lower() if self.lower else text)
 
     def encode(self, text: str) -> list[int]:
+        """Return the positions of the tokens of a text."""
         return self.vocabulary.encode(self.split(text))
 
     def decode(self, positions: Sequence[int]) -> list[str]:
+        """Return the tokens at the given positions."""
         return self.vocabulary.decode(positions)
 
     def join(self, tokens: Sequence[str]) -> str:
+        """Join tokens to a text."""
         return TOKENIZERS[self.tokens].join(tokens)
 
     def normalize(self, text: str) -> str:
+        """Return the text in lower case, if the language uses that."""
         return text.lower() if self.lower else text
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """Sentences of positions end to end, each closed by END; `starts` has one entry more than there are sentences."""
+    """Sentences of positions, concatenated, each followed by END.
+
+    Sentence i is `flat[starts[i] : starts[i + 1]]`.
+    """
 
     flat: Tensor
     starts: Tensor
 
     @classmethod
     def of(cls, sentences: Sequence[Sequence[int]]) -> "Sentences":
+        """Concatenate sentences."""
         closed = [np.asarray([*sentence, END]) for sentence in sentences]
         starts = np.concatenate([[0], np.cumsum([len(sentence) for sentence in closed])])
         return cls(torch.from_numpy(np.concatenate(closed)), torch.from_numpy(starts))
@@ -139,17 +178,17 @@ class Sentences:
 
     @property
     def lengths(self) -> Tensor:
-        """(n,) END counted."""
+        """(n,) lengths with END."""
         return self.starts[1:] - self.starts[:-1]
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """One part of a corpus."""
+    """One part of a corpus: source and target sentences, and the target texts as references."""
 
     source: Sentences
     target: Sentences
-    references: list[str]  # the target sentences as written, lower-cased where the corpus is
+    references: list[str]  # target sentences as text, in lower case if the corpus is
 
     def __len__(self) -> int:
         return len(self.source)
@@ -157,10 +196,26 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Corpus:
+    """A parallel corpus, encoded with the vocabularies of its training part.
+
+    Args:
+        name: Name of the corpus.
+        source: Language of the source sentences.
+        target: Language of the target sentences.
+        parts: Sentence pairs by part: "train", "test" and optionally "val".
+
+    Example:
+        >>> from labelkin.translate import Corpus
+        >>> from labelkin.translate._corpus import build_corpus
+        >>> corpus = build_corpus("toy", {"train": (["a cat"], ["eine katze"]), "test": (["a dog"], ["ein hund"])})
+        >>> isinstance(corpus, Corpus), len(corpus.parts["train"]), corpus.source.vocabulary.words
+        (True, 1, ('</s>', '<unk>', 'a', 'cat'))
+    """
+
     name: str
     source: Language
     target: Language
-    parts: dict[str, Pairs]  # "train", "test" and perhaps "val"
+    parts: dict[str, Pairs]
 
 
 def build_corpus(
@@ -173,10 +228,16 @@ def build_corpus(
     max_words: int | None = None,
     max_length: int | None = None,
 ) -> Corpus:
-    """Vocabularies from the training part, and all parts in them.
+    """Build vocabularies from the training part, and encode all parts with them.
 
-    `tokens` is "words" (punctuation apart), "space" (tokens already) or "characters". `min_count` and `max_words` cut the
-    vocabularies of both sides. Training pairs with more than `max_length` tokens on a side are left out.
+    Args:
+        name: Name of the corpus.
+        texts: Part -> source and target sentences; "train" is required.
+        tokens: "words" (words and punctuation), "space" (already tokenized) or "characters".
+        lower: Whether to convert the texts to lower case.
+        min_count: Leave out words that occur less often, on both sides.
+        max_words: Keep only this many of the most frequent words, on both sides.
+        max_length: Leave out training pairs with more tokens than this on either side.
     """
     check_choice("tokens", tokens, tuple(TOKENIZERS))
     if max_length is not None:
@@ -194,6 +255,7 @@ def build_corpus(
 
 
 def _pairs(source: Language, target: Language, sources: Sequence[str], targets: Sequence[str]) -> Pairs:
+    """Encode the sentences of one part."""
     return Pairs(
         Sentences.of([source.encode(text) for text in sources]),
         Sentences.of([target.encode(text) for text in targets]),
@@ -202,9 +264,10 @@ def _pairs(source: Language, target: Language, sources: Sequence[str], targets: 
 
 
 def _short(source: Language, target: Language, texts: Texts, most: int) -> Pairs:
+    """Encode the training pairs that have at most `most` tokens on both sides."""
     kept = [pair for pair in zip(*texts, strict=True) if _fits(source, pair[0], most) and _fits(target, pair[1], most)]
     if not kept:
-        raise InputError(f"max_length: no training pair has at most {most} tokens on both sides; raise it.")
+        raise InputError(f"max_length: no training pair has at most {most} tokens on both sides; use a larger number.")
     return _pairs(source, target, [pair[0] for pair in kept], [pair[1] for pair in kept])
 
 

@@ -9,55 +9,56 @@ from pathlib import Path
 import numpy as np
 
 from labelkin._checks import InputError, check_choice, check_count, check_number, near
-from labelkin.data import DATASETS, MULTI30K, MULTI30K_PLACE, digest, hashed, obtain
+from labelkin.data import DATASETS, MULTI30K, MULTI30K_PLACE, digest, find_or_download, hash_lines
 from labelkin.translate._corpus import Corpus, Texts, build_corpus
 
 
 def read_sentences(path: Path) -> list[str]:
-    """The lines of a file without their ends; one that is empty, or not UTF-8, is named."""
+    """Read one sentence per line; a file that is empty or not UTF-8, or that has an empty line, is refused."""
     try:
         text = _bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
         place = error.object.count(b"\n", 0, error.start) + 1
         raise InputError(
             f"{path}: expected UTF-8, got byte 0x{error.object[error.start]:02x} at byte offset {error.start} (line {place}); "
-            "convert the file first."
+            "convert the file to UTF-8."
         ) from None
     lines = [
         line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")
-    ]  # no other character ends a line
+    ]  # other line separators of Unicode do not end a line
     if lines[-1] == "":
         lines.pop()
     if not lines:
-        raise InputError(f"{path}: the file is empty; expected a sentence a line.")
+        raise InputError(f"{path}: expected one sentence per line, got an empty file.")
     for number, line in enumerate(lines, 1):
         if not line.strip():
             raise InputError(
-                f"{path}, line {number}: expected a sentence, got an empty line; remove it (and its partner)."
+                f"{path}, line {number}: expected a sentence, got an empty line; remove it from both files."
             )
     return lines
 
 
 def read_pairs(source: Path, target: Path) -> tuple[list[str], list[str]]:
-    """Two files whose lines belong together."""
+    """Read two files whose lines correspond."""
     first, second = read_sentences(source), read_sentences(target)
     if len(first) != len(second):
-        longer, shorter = (source, target) if len(first) > len(second) else (target, source)
+        longer = source if len(first) > len(second) else target
         common = min(len(first), len(second))
         raise InputError(
-            f"{longer}, line {common + 1}: has no partner, since {shorter} ends after {common} lines; "
-            f"expected as many lines in both, got {len(first)} and {len(second)}."
+            f"expected the same number of lines in {source} and {target}, got {len(first)} and {len(second)}; "
+            f"line {common + 1} of {longer} has no counterpart."
         )
     return first, second
 
 
 def at_hand(path: Path) -> Path | None:
-    """The file itself, or packed beside its name."""
+    """Return the file, or the same file with the suffix .gz, if one of them exists."""
     packed = path.with_name(f"{path.name}.gz")
     return next((file for file in (path, packed) if file.is_file()), None)
 
 
 def file_at(path: Path) -> Path:
+    """Return the file, plain or with the suffix .gz, or raise if neither exists."""
     found = at_hand(path)
     if found is None:
         siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
@@ -66,20 +67,21 @@ def file_at(path: Path) -> Path:
 
 
 def _bytes(path: Path) -> bytes:
+    """Read a file, and decompress it if it is a .gz file."""
     raw = path.read_bytes()
     if path.suffix != ".gz":
         return raw
     try:
         return gzip.decompress(raw)
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: not a whole .gz file ({error}).") from error
+        raise InputError(f"{path}: not a complete .gz file ({error}); download or create it again.") from error
 
 
 FORMS = "FILE_SOURCE:FILE_TARGET, FOLDER:SOURCE-TARGET or multi30k:en-de"
 MULTI30K_LANGUAGES = ("en", "de", "fr", "cs")
 MULTI30K_TESTS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr")
 PARTS = {"train": ("train",), "val": ("val", "valid", "dev"), "test": ("test",)}
-HELD_OUT = 21  # a stream of random numbers of its own
+HELD_OUT = 21  # a separate random stream
 
 
 def load_corpus(
@@ -97,12 +99,38 @@ def load_corpus(
     max_words: int | None = None,
     max_length: int | None = None,
 ) -> Corpus:
-    """`"a.en:a.de"`, two files with a sentence a line; `"FOLDER:en-de"`, which holds train.en and train.de, and val and test
-    likewise; or `"multi30k:en-de"`. Files may be packed as .gz.
+    r"""Load a parallel corpus.
 
-    Where there is no test part, `test_fraction` (.1) of the pairs is tested on, and `validation_fraction`, on request,
-    chooses the epoch. Multi30k is tested on `test`, "test_2016_flickr" unless told. `subset` keeps that share of the
-    training pairs. The rest is `build_corpus`'s.
+    Args:
+        data: `"a.en:a.de"`, two files with one sentence per line; `"FOLDER:en-de"`, a folder with train.en and train.de, and
+            likewise for val and test; or `"multi30k:en-de"`. Files may be compressed (.gz).
+        data_dir: Folder with Multi30k; see `labelkin.data.data_folders`.
+        test: Test set of Multi30k ("test_2016_flickr" by default).
+        test_fraction: Fraction of the pairs for a test part, if there is none (default 0.1).
+        validation_fraction: Fraction of the training pairs for a validation part (default: no validation part).
+        subset: Keep only this fraction of the training pairs.
+        seed: Seed of the parts and of `subset`.
+        tokens: "words" (words and punctuation), "space" (already tokenized) or "characters".
+        lower: Whether to convert the texts to lower case.
+        min_count: Leave out words that occur less often, on both sides.
+        max_words: Keep only this many of the most frequent words, on both sides.
+        max_length: Leave out training pairs with more tokens than this on either side.
+
+    Returns:
+        The corpus.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from labelkin.translate import load_corpus
+        >>> with TemporaryDirectory() as folder:
+        ...     for language, words in {"en": ("cat", "dog"), "de": ("Katze", "Hund")}.items():
+        ...         _ = Path(folder, f"a.{language}").write_text("".join(f"{words[i % 2]}\n" for i in range(10)))
+        ...     corpus = load_corpus(f"{folder}/a.en:{folder}/a.de", test_fraction=0.2)
+        >>> {part: len(pairs) for part, pairs in corpus.parts.items()}
+        {'train': 8, 'test': 2}
+        >>> corpus.target.vocabulary.words[2:]
+        ('katze', 'hund')
     """
     check_count("seed", seed, least=0)
     shares = {"test_fraction": test_fraction, "validation_fraction": validation_fraction, "subset": subset}
@@ -113,10 +141,12 @@ def load_corpus(
     if "test" not in texts:
         texts = _held_out(texts, "test", 0.1 if test_fraction is None else test_fraction, seed)
     elif test_fraction is not None:
-        raise InputError(f"test_fraction: has no meaning for {data}, which comes with a test part.")
+        raise InputError(f"test_fraction: does not apply to {data}, which has a test part; leave it out.")
     if validation_fraction is not None:
         if "val" in texts:
-            raise InputError(f"validation_fraction: has no meaning for {data}, which comes with a validation part.")
+            raise InputError(
+                f"validation_fraction: does not apply to {data}, which has a validation part; leave it out."
+            )
         texts = _held_out(texts, "val", validation_fraction, seed)
     if subset is not None and subset < 1:
         texts["train"] = _held_out(texts, "rest", 1 - subset, seed)["train"]
@@ -140,43 +170,45 @@ def corpus_files(data: str) -> list[Path]:
 def corpus_fingerprint(data: str) -> str:
     """Return a string that changes when the content of the files changes.
 
-    A published corpus, and one whose files are missing, is returned as it was named.
+    A published corpus, or one whose files are missing, is represented by its name.
     """
     first, _, second = data.partition(":")
     files = corpus_files(data)
     if first != MULTI30K and second and Path(first).expanduser().is_dir():
-        return f"folder:{hashed(f'{file.name} {digest(file)}' for file in files)}:{second}"
+        return f"folder:{hash_lines(f'{file.name} {digest(file)}' for file in files)}:{second}"
     return ":".join(map(digest, files)) if len(files) == 2 else data
 
 
 def _texts(data: str, data_dir: str | os.PathLike[str] | None, test: str | None) -> dict[str, Texts]:
+    """Read the sentences of each part."""
     first, _, second = data.partition(":")
     if first == MULTI30K:
         source, target = _languages(second, MULTI30K_LANGUAGES)
         tested = MULTI30K_TESTS[0] if test is None else test
         check_choice("test", tested, MULTI30K_TESTS)
-        folder = obtain(MULTI30K, MULTI30K_PLACE, data_dir=data_dir)
+        folder = find_or_download(MULTI30K, MULTI30K_PLACE, data_dir=data_dir)
         names = {"train": "train", "val": "val", "test": tested}
         return {part: _read(folder, name, source, target) for part, name in names.items()}
     if test is not None:
-        raise InputError(f"test: has no meaning for {data}; it names one of Multi30k's test sets.")
+        raise InputError(f"test: does not apply to {data}; it selects a test set of Multi30k.")
     path = Path(first).expanduser()
     if path.is_dir():
         return _folder_texts(path, *_languages(second))
     if at_hand(path) is None and not set(data) & {"/", ".", os.sep}:
         known = [*DATASETS, f"{MULTI30K}:en-de", f"{MULTI30K}:en-fr"]
-        raise InputError(f"there is no data set {data!r}; a corpus is given as {FORMS}.{near(data, known)}")
+        raise InputError(f"there is no dataset {data!r}; expected a corpus as {FORMS}.{near(data, known)}")
     return {"train": read_pairs(file_at(path), file_at(Path(second).expanduser()))}
 
 
 def _folder_texts(folder: Path, source: str, target: str) -> dict[str, Texts]:
+    """Read the parts of a corpus in a folder."""
     found = {}
     for part, names in PARTS.items():
         name = next((name for name in names if at_hand(folder / f"{name}.{source}") is not None), None)
         if name is not None:
             found[part] = _read(folder, name, source, target)
     if "train" not in found:
-        file_at(folder / f"train.{source}")  # which says what is there instead
+        file_at(folder / f"train.{source}")  # raises, and suggests similar names
     return found
 
 
@@ -185,24 +217,25 @@ def _read(folder: Path, name: str, source: str, target: str) -> Texts:
 
 
 def _languages(text: str, known: Sequence[str] | None = None) -> tuple[str, str]:
+    """Parse two languages, such as "en-de"."""
     source, _, target = text.partition("-")
     for language in (source, target):
         if not language or (known is not None and language not in known):
             among = "" if known is None else f" of {', '.join(known)}"
-            raise InputError(f"languages: expected two{among} with a hyphen between them, as en-de, got {text!r}.")
+            raise InputError(f"languages: expected two{among} with a hyphen between them, such as en-de, got {text!r}.")
     if source == target:
-        raise InputError(f"languages: expected two that differ, as en-de, got {text!r}.")
+        raise InputError(f"languages: expected two different ones, such as en-de, got {text!r}.")
     return source, target
 
 
 def _held_out(texts: dict[str, Texts], part: str, share: float, seed: int) -> dict[str, Texts]:
-    """A share of the training pairs, drawn by the seed, as a part of its own."""
+    """Move a random share of the training pairs to a part of their own."""
     source, target = texts["train"]
     order = np.random.default_rng([seed, HELD_OUT, len(part)]).permutation(len(source))
     count = round(share * len(source))
     if not 0 < count < len(source):
         raise InputError(
-            f"{share} of {len(source)} training pairs for {part!r} leaves one side empty; bring more pairs."
+            f"{share} of {len(source)} training pairs for {part!r} leaves a part without pairs; use more pairs."
         )
     chosen, rest = sorted(order[:count]), sorted(order[count:])
     taken = {

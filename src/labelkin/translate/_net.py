@@ -1,6 +1,7 @@
-"""The LSTM encoder-decoder with Luong attention (003 Sec. 3.1).
+"""LSTM encoder-decoder with Luong attention (paper 003, Sec. 3.1).
 
-It returns features, one vector per target position: the output layer belongs to the objective, as with every backbone.
+The network returns features, one vector per target position. As with every backbone, the output layer belongs to the
+objective.
 """
 
 from inspect import Parameter, signature
@@ -51,7 +52,7 @@ class GeneralAttention(nn.Module):
 class Teacher(NamedTuple):
     """Inputs of training by teacher forcing: the source, and the word before each target."""
 
-    source: Tensor  # (B, S) positions; behind a sentence anything
+    source: Tensor  # (B, S) words, with any padding
     lengths: Tensor  # (B,) of the source sentences, on the CPU
     previous: Tensor  # (B, T) the word before each target
 
@@ -61,7 +62,7 @@ class State(NamedTuple):
 
     hidden: Tensor  # (B, layers, H)
     cell: Tensor  # (B, layers, H)
-    fed: Tensor  # (B, H) the attentional state before, used with input feeding alone
+    fed: Tensor  # (B, H) the previous attentional state, for input feeding
     memory: Tensor  # (B, S, H) the encoder's outputs
     keys: Tensor  # (B, S, H)
     real: Tensor  # (B, S) false on padding
@@ -72,8 +73,8 @@ class Seq2Seq(nn.Module):
 
     `forward(Teacher)` returns features (B, T, hidden); `encode` and `step` decode one word at a time.
 
-    The paper says "LSTM" and no more, so the encoder reads in one direction by default. Dropout applies to embeddings,
-    between layers and to attentional states (the places are this library's choice). All weights start uniform in ±0.1.
+    The paper only says "LSTM", so the encoder reads in one direction by default. Dropout applies to embeddings, between
+    layers and to attentional states (this library's choice). All weights are initialized uniformly in ±0.1.
 
     Args:
         source_words: Size of the source vocabulary.
@@ -82,15 +83,16 @@ class Seq2Seq(nn.Module):
         hidden: Width of the states, and of the features.
         layers: Number of LSTM layers.
         dropout: Dropout probability.
-        bidirectional: Read the source in both directions, each with half the width.
-        input_feeding: Give each step the attentional state before it (Luong et al. Sec. 3.3), which needs a loop over
-            positions. Without it the decoder is one LSTM over all positions, and faster.
-        embedding_std: Start the embeddings normal with this deviation (this library's option), so that attention forms
-            sooner on a small corpus.
+        bidirectional: Whether to read the source in both directions, each with half the width.
+        input_feeding: Whether each step gets the previous attentional state (Luong et al., Sec. 3.3), which needs a loop over
+            positions. Without it, the decoder is one LSTM over all positions, which is faster.
+        embedding_std: Initialize the embeddings from a normal distribution with this deviation (this library's option).
+            Attention then forms sooner on a small corpus.
 
     Example:
         >>> import torch
-        >>> from labelkin.translate._net import Seq2Seq, Teacher
+        >>> from labelkin.translate import Seq2Seq
+        >>> from labelkin.translate._net import Teacher
         >>> net = Seq2Seq(20, 30, embedding=4, hidden=6, layers=1)
         >>> words = torch.zeros(2, 5, dtype=torch.long)
         >>> net(Teacher(words, torch.tensor([5, 3]), words[:, :4])).shape
@@ -135,6 +137,7 @@ class Seq2Seq(nn.Module):
                 nn.init.normal_(words.weight, std=embedding_std)
 
     def forward(self, inputs: Teacher) -> Tensor:
+        """Return the features (B, T, hidden) of all target positions."""
         state = self.encode(inputs.source, inputs.lengths)
         if not self.input_feeding:
             return self._decode(inputs.previous, state)[0]
@@ -186,33 +189,33 @@ class Seq2Seq(nn.Module):
 IWSLT: dict[str, Any] = {"embedding": 512, "hidden": 512, "layers": 2, "dropout": 0.2}
 LCSTS: dict[str, Any] = {"embedding": 400, "hidden": 500, "layers": 1, "dropout": 0.0}
 SEQUENCE_NETS: dict[str, dict[str, Any]] = {
-    "lstm-512x2": IWSLT,  # 003's for IWSLT'15
-    "lstm-500x1": LCSTS,  # 003's for LCSTS
+    "lstm-512x2": IWSLT,  # paper 003, IWSLT'15
+    "lstm-500x1": LCSTS,  # paper 003, LCSTS
     "bilstm-512x2": {**IWSLT, "bidirectional": True},  # not in the paper
 }
 DEFAULT = "lstm-512x2"
 
 
 def build_sequence_net(text: str, source_words: int, target_words: int) -> Seq2Seq:
-    """Build a net of `SEQUENCE_NETS`.
+    """Build a sequence network by its name.
 
     Args:
-        text: A name, followed by changed options after a colon: `"bilstm-512x2:dropout=0.4,input_feeding=true"`.
+        text: A name in `SEQUENCE_NETS`, optionally with changed options: `"bilstm-512x2:dropout=0.4,input_feeding=true"`.
         source_words: Size of the source vocabulary.
         target_words: Size of the target vocabulary.
 
     Returns:
-        The net.
+        The network.
 
     Example:
-        >>> from labelkin.translate._net import build_sequence_net
+        >>> from labelkin.translate import build_sequence_net
         >>> build_sequence_net("lstm-512x2:hidden=8,embedding=4", 10, 10).features
         8
     """
     name, _, changes = text.partition(":")
     if name not in SEQUENCE_NETS:
         hint = near(name, SEQUENCE_NETS)
-        raise InputError(f"there is no sequence net {name!r}; expected one of {', '.join(SEQUENCE_NETS)}.{hint}")
+        raise InputError(f"there is no sequence network {name!r}; expected one of {', '.join(SEQUENCE_NETS)}.{hint}")
     options = {**SEQUENCE_NETS[name], **_changes(name, changes)}
     try:
         return Seq2Seq(source_words, target_words, **options)
@@ -221,19 +224,22 @@ def build_sequence_net(text: str, source_words: int, target_words: int) -> Seq2S
 
 
 def _changes(name: str, text: str) -> dict[str, Any]:
+    """Parse options such as `dropout=0.4,input_feeding=true`."""
     known = [p.name for p in signature(Seq2Seq).parameters.values() if p.kind is Parameter.KEYWORD_ONLY]
     found = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         option, equals, value = part.partition("=")
         if not equals or option not in known:
             raise InputError(
-                f"backbone {name!r}: expected OPTION=VALUE of {listed(known, limit=9)}, got {part!r}.{near(option, known)}"
+                f"backbone {name!r}: expected OPTION=VALUE with an option of {listed(known, limit=9)}, "
+                f"got {part!r}.{near(option, known)}"
             )
         found[option] = _value(value)
     return found
 
 
 def _value(text: str) -> Any:
+    """Parse a boolean or a number; other text stays."""
     words = {"true": True, "false": False}
     if text.lower() in words:
         return words[text.lower()]
@@ -242,4 +248,4 @@ def _value(text: str) -> Any:
             return kind(text)
         except ValueError:
             continue
-    return text  # which the net refuses by its type
+    return text  # refused by the network, which checks types

@@ -1,4 +1,4 @@
-"""Translation runs: a parallel corpus, a sequence net, and an objective whose classes are the target's words."""
+"""Translation runs: a parallel corpus, a sequence network, and an objective whose classes are the target words."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -37,10 +37,10 @@ fingerprint = corpus_fingerprint
 
 
 def check(spec: RunSpec, workspace: DataWorkspace) -> None:
-    """Refuse an objective, a taxonomy or options that a translation run does not take. The corpus is not read."""
+    """Refuse an objective, a taxonomy or options that do not apply to translation. Does not read the corpus."""
     check_for_sentences(spec.objective)
     if spec.taxonomy is not None:
-        raise InputError("taxonomy: words have no taxonomy; leave it out.")
+        raise InputError("taxonomy: does not apply to translation, whose classes are words; leave it out.")
     _split_options(spec)
     check_machine(spec.settings)
 
@@ -56,7 +56,7 @@ def train(
 ) -> Trained:
     """Train a translation model; see `labelkin.runs._train.train`.
 
-    `spec.data_options` are those of `load_corpus`, `beam` and `length_penalty` of `Search`, and `measure` of `Translate`.
+    `spec.data_options` are the options of `load_corpus`, `beam` and `length_penalty` of `Search`, and `measure` of `Translate`.
     """
     check(spec, workspace)
     corpus_options, search, measure = _split_options(spec)
@@ -74,7 +74,7 @@ def train(
             _begin(folder, spec, backbone, corpus)
         trained = trainer.fit(resume=resume)
         if torch.distributed.is_initialized():
-            torch.distributed.barrier()  # the first process has written what the others may read
+            torch.distributed.barrier()  # wait until the first process has written the run folder
     return trained
 
 
@@ -92,7 +92,7 @@ def build_translator(
     *,
     seed: int,
 ) -> Model:
-    """Build the model of a run. The net's first weights depend on the seed alone, so all objectives share them."""
+    """Build the model of a run. The network's initial weights depend only on the seed, so all objectives share them."""
     check_for_sentences(objective)
     torch.manual_seed(seed)
     net = build_sequence_net(backbone, source_words, len(target_words))
@@ -107,26 +107,27 @@ def check_for_sentences(objective: str) -> None:
 
 
 def _unfit(objective: str) -> str | None:
+    """Return why an objective cannot be trained on sentences, or None if it can."""
     kind = OBJECTIVES[objective]
     if "index" in kind.needs:
-        return "keeps a table of all samples, in which words have no entry"
+        return "needs a table with one entry per sample, which words do not have"
     if not kind.has_probabilities:
-        return "defines no probabilities, which the search needs"
+        return "does not define probabilities, which the search needs"
     try:
         kind.build(Context(classes=("a", "b"), features=1))
     except InputError:
-        return "needs a taxonomy or a relation of the classes, which words do not have"
+        return "needs a taxonomy or class similarities, which words do not have"
     return None
 
 
 def _split_options(spec: RunSpec) -> tuple[dict[str, Any], Search, str]:
-    """Split the data options into those of the corpus, the search, and the measure. All are checked before any file is read."""
+    """Split the data options into those of the corpus, the search and the measure, and check them before reading files."""
     known = [p.name for p in signature(load_corpus).parameters.values() if p.kind is Parameter.KEYWORD_ONLY]
     for name in spec.data_options:
         if name not in (*known, *TASK_OPTIONS):
             hint = near(name, [*known, *TASK_OPTIONS])
             raise InputError(
-                f"{name}: a corpus has no such option; it takes {listed(known + list(TASK_OPTIONS), 20)}.{hint}"
+                f"{name}: does not apply to translation; a corpus takes {listed(known + list(TASK_OPTIONS), 20)}.{hint}"
             )
     given = dict(spec.data_options)
     asked = {name: given.pop(name) for name in TASK_OPTIONS if name in given}
@@ -155,4 +156,5 @@ def _begin(folder: RunFolder, spec: RunSpec, backbone: str, corpus: Corpus) -> N
 
 
 def _saved(language: Language) -> dict[str, Any]:
+    """Return a language as plain values."""
     return {"words": list(language.vocabulary.words), "tokens": language.tokens, "lower": language.lower}

@@ -1,7 +1,7 @@
 """Greedy and beam search for the best sequence of words.
 
-Both take a callable `step(words, state) -> (log_probs, state)` and know nothing of the model behind it: `words` is (n,) the
-last word of each sequence, `log_probs` (n, K) those of the next, and `state` nested tuples of tensors whose first axis is n.
+Both take a callable `step(words, state) -> (log_probs, state)` and are independent of the model: `words` (n,) is the last word
+of each sequence, `log_probs` (n, K) are those of the next word, and `state` is a nested tuple of tensors whose first axis is n.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,21 +19,45 @@ Step = Callable[[Tensor, Any], tuple[Tensor, Any]]
 
 
 class Found(NamedTuple):
-    """The sequence found for each of B inputs."""
+    """The sequence found for each of B inputs.
 
-    words: Tensor  # (B, L) without the end; behind it the end word
-    log_probs: Tensor  # (B,) of the whole sequence, its end included
+    Attributes:
+        words: (B, L) without the end word; padded with it.
+        log_probs: (B,) of the whole sequence with its end.
+    """
+
+    words: Tensor
+    log_probs: Tensor
 
 
 def greedy_search(step: Step, state: Any, *, start: Tensor, end: int, max_length: int) -> Found:
-    """The most probable next word each time, until it is `end` or `max_length` words are written (then the end is added)."""
+    """Choose the most probable next word until it is the end word.
+
+    Args:
+        step: Callable `step(words, state) -> (log_probs, state)`; see the module.
+        state: Initial state.
+        start: (B,) the word before the first one.
+        end: The end word.
+        max_length: Maximum number of words; the end is then added.
+
+    Returns:
+        The sequences, and the log-probability of each.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.translate import greedy_search
+        >>> table = torch.tensor([[0.1, 0.9, 0.0], [0.2, 0.0, 0.8], [0.7, 0.2, 0.1]]).log()  # next word, by the last one
+        >>> found = greedy_search(lambda words, state: (table[words], state), (), start=torch.tensor([0]), end=0, max_length=5)
+        >>> found.words.tolist(), round(float(found.log_probs.exp()), 3)
+        ([[1, 2]], 0.504)
+    """
     check_count("max_length", max_length)
     words, total = start, torch.zeros(len(start), device=start.device)
     running = torch.ones(len(start), dtype=torch.bool, device=start.device)
     written: list[Tensor] = []
     for _ in range(max_length):
         log_probs, state = step(words, state)
-        words = log_probs.argmax(-1)  # of ties the lowest position
+        words = log_probs.argmax(-1)  # the lowest position wins a tie
         best = log_probs.gather(-1, words.unsqueeze(-1)).squeeze(-1)
         total = total + torch.where(running, best, 0.0)
         running = running & (words != end)
@@ -50,11 +74,32 @@ def greedy_search(step: Step, state: Any, *, start: Tensor, end: int, max_length
 def beam_search(
     step: Step, state: Any, *, start: Tensor, end: int, max_length: int, width: int = 10, length_penalty: float = 0.0
 ) -> Found:
-    """The sequence of the highest `log p / (words + 1)^length_penalty` among those that a beam of `width` meets.
+    """Find the sequence with the highest `log p / (words + 1)^length_penalty` that a beam of `width` meets.
 
-    The end counts as a word. `length_penalty` 0 is the plain probability, 1 the mean over words. Each step, every sequence of
-    the beam is a candidate as it stands, with the end added; the `width` best that go on are kept. Search stops when nothing
-    that goes on can become better. A beam as wide as there are sequences is exhaustive search.
+    In each step, every sequence of the beam becomes a candidate by adding the end word, and the `width` best continuations are
+    kept. The search stops when no continuation can beat the best candidate. A beam as wide as the number of sequences is an
+    exhaustive search.
+
+    Args:
+        step: Callable `step(words, state) -> (log_probs, state)`; see the module.
+        state: Initial state.
+        start: (B,) the word before the first one.
+        end: The end word; it counts as a word.
+        max_length: Maximum number of words before the end.
+        width: Number of sequences that are kept in each step.
+        length_penalty: 0 compares plain probabilities, 1 the mean log-probability per word.
+
+    Returns:
+        The sequences, and the log-probability of each.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.translate import beam_search
+        >>> table = torch.tensor([[0.1, 0.5, 0.4], [0.2, 0.4, 0.4], [0.9, 0.1, 0.0]]).log()  # next word, by the last one
+        >>> step = lambda words, state: (table[words], state)
+        >>> found = beam_search(step, (), start=torch.tensor([0]), end=0, max_length=3, width=2)
+        >>> found.words.tolist(), round(float(found.log_probs.exp()), 3)
+        ([[2, 0, 0]], 0.36)
     """
     check_count("max_length", max_length)
     check_count("width", width)
@@ -64,7 +109,7 @@ def beam_search(
     state = _rows(state, torch.arange(batch, device=device).repeat_interleave(width))
     words = start.repeat_interleave(width)
     total = torch.full((batch, width), -torch.inf, device=device)
-    total[:, 0] = 0.0  # all sequences of an input are alike at first
+    total[:, 0] = 0.0  # all sequences of an input are equal at first
     prefixes = start.new_empty(batch, width, 0)
     best = Candidate(
         torch.full_like(total[:, 0], -torch.inf), total[:, 0].clone(), start.new_full((batch, max_length), end)
@@ -89,17 +134,20 @@ def beam_search(
 
 
 class Candidate(NamedTuple):
-    """The best whole sequence of each input so far."""
+    """The best complete sequence of each input so far."""
 
     score: Tensor  # (B,)
     log_probs: Tensor  # (B,)
     words: Tensor  # (B, L)
 
     def or_better(self, log_probs: Tensor, prefixes: Tensor, divisor: float) -> "Candidate":
-        """With sequences (B, W) that end here in its place where one of them is better."""
+        """Replace the sequences by better ones among those (B, W) that end here."""
         score, place = (log_probs / divisor).max(-1)
         better = score > self.score
-        words, length = self.words.clone(), prefixes.shape[-1]  # an earlier one was shorter: behind `length` is the end
+        words, length = (
+            self.words.clone(),
+            prefixes.shape[-1],
+        )  # earlier sequences are shorter, so the rest is the end word
         words[:, :length] = prefixes.gather(1, place.view(-1, 1, 1).expand(-1, 1, length)).squeeze(1)
         ended = log_probs.gather(1, place.unsqueeze(1)).squeeze(1)
         return Candidate(
@@ -110,7 +158,7 @@ class Candidate(NamedTuple):
 
 
 def _top(scores: Tensor, width: int) -> tuple[Tensor, Tensor]:
-    """The `width` largest, filled up with impossible ones where there are fewer."""
+    """Return the `width` largest scores and their positions, padded with -inf if there are fewer."""
     found, places = scores.topk(min(width, scores.shape[1]))
     missing = width - found.shape[1]
     if missing:
@@ -120,7 +168,7 @@ def _top(scores: Tensor, width: int) -> tuple[Tensor, Tensor]:
 
 
 def _rows(state: Any, rows: Tensor) -> Any:
-    """The rows of every tensor in nested tuples."""
+    """Select rows of every tensor in nested tuples."""
     if isinstance(state, Tensor):
         return state[rows]
     parts = [_rows(part, rows) for part in state]

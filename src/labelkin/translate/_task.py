@@ -20,15 +20,23 @@ MEASURES = ("bleu", "rouge")
 
 
 class Translate(Task):
-    """Train a sequence-to-sequence model on a `Corpus`.
+    """Training task: train a sequence-to-sequence model on a corpus.
 
-    After every epoch sentences are decoded greedily, and the metric on the validation part selects the best epoch. At the
-    end the test part is decoded with `search`.
+    After every epoch, sentences are decoded greedily, and the metric on the validation part selects the best epoch. At the end,
+    the test part is decoded with `search`.
 
     Args:
         corpus: Pairs of sentences.
         search: The beam search for the final metrics.
         measure: "bleu", or "rouge" for summaries.
+
+    Example:
+        >>> from labelkin.translate import Translate
+        >>> from labelkin.translate._corpus import build_corpus
+        >>> texts = ["a cat"], ["eine katze"]
+        >>> task = Translate(build_corpus("toy", {"train": texts, "test": texts}))
+        >>> task.chosen_by, task.parts_evaluated
+        ('bleu', ('test',))
     """
 
     def __init__(self, corpus: Corpus, *, search: Search | None = None, measure: str = "bleu") -> None:

@@ -1,4 +1,4 @@
-"""Load a finished run as a translator, and list the nearest labels a run learned."""
+"""Translators of finished runs, and the nearest labels that a run learned."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,26 @@ from labelkin.translate._search import Search, translate_texts
 
 
 class Translator(nn.Module):
-    """The trained model of a translation run. It takes sentences and returns sentences."""
+    r"""The trained model of a translation run, which `load_translator` returns.
+
+    Args:
+        folder: The run folder.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import labelkin
+        >>> from labelkin.translate import load_translator
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "a.en").write_text("a cat\n" * 10)
+        >>> _ = (folder / "a.de").write_text("eine katze\n" * 10)
+        >>> run = labelkin.train(
+        ...     f"{folder}/a.en:{folder}/a.de", out=folder / "run", epochs=1, backbone="lstm-500x1:hidden=4,embedding=4"
+        ... )
+        >>> translator = load_translator(run.path)
+        >>> translator.source.vocabulary.words[2:], translator.target.vocabulary.words[2:]
+        (('a', 'cat'), ('eine', 'katze'))
+    """
 
     def __init__(self, folder: RunFolder) -> None:
         super().__init__()
@@ -40,14 +59,23 @@ class Translator(nn.Module):
             self.model.load_state_dict(folder.model_state())
         except RuntimeError as error:
             raise InputError(
-                f"{folder.path}: the weights do not fit the model in config.json; train the run again."
+                f"{folder.path}: the weights do not match the model in config.json; train the run again."
             ) from error
         self.eval()
 
     def translate(
         self, texts: Sequence[str], *, beam: int | None = None, length_penalty: float | None = None
     ) -> list[str]:
-        """Translate sentences. `beam` and `length_penalty` default to those that the run was evaluated with."""
+        """Translate sentences.
+
+        Args:
+            texts: The sentences.
+            beam: Beam width; by default the one that the run was evaluated with.
+            length_penalty: As in `beam_search`; by default the one that the run was evaluated with.
+
+        Returns:
+            The translations.
+        """
         asked = self.spec.data_options
         search = Search(
             asked.get("beam", Search().beam) if beam is None else beam,
@@ -57,15 +85,38 @@ class Translator(nn.Module):
 
 
 def is_translation(run: str | os.PathLike[str]) -> bool:
-    """Whether a folder holds a translation run."""
+    """Return whether a folder contains a translation run."""
     return kind_in(RunFolder(run_at(run)).config) == KIND
 
 
 def load_translator(run: str | os.PathLike[str]) -> Translator:
-    """Load the trained model of a translation run, on the CPU."""
+    r"""Load the trained model of a translation run, on the CPU.
+
+    Args:
+        run: The run folder.
+
+    Returns:
+        The translator.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import labelkin
+        >>> from labelkin.translate import load_translator
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "a.en").write_text("a cat\n" * 10)
+        >>> _ = (folder / "a.de").write_text("eine katze\n" * 10)
+        >>> run = labelkin.train(
+        ...     f"{folder}/a.en:{folder}/a.de", out=folder / "run", epochs=1, backbone="lstm-500x1:hidden=4,embedding=4"
+        ... )
+        >>> len(load_translator(run.path).translate(["a cat", "cat"]))
+        2
+    """
     folder = RunFolder(run_at(run))
     if kind_in(folder.config) != KIND:
-        raise InputError(f"{run}: is a classification run on {folder.config['data']!r}; use `labelkin predict` for it.")
+        raise InputError(
+            f"{run}: expected a translation run, got a classification run on {folder.config['data']!r}; use `labelkin predict`."
+        )
     return Translator(folder)
 
 
@@ -77,17 +128,44 @@ def translate_file(
     beam: int | None = None,
     length_penalty: float | None = None,
 ) -> list[str]:
-    """Translate a file with one sentence per line. With `output`, write the translations there, one per line."""
+    r"""Translate a file with one sentence per line.
+
+    Args:
+        run: The run folder.
+        file: The sentences, plain or .gz.
+        output: File for the translations, one per line (default: none is written).
+        beam: Beam width; by default the one that the run was evaluated with.
+        length_penalty: As in `beam_search`; by default the one that the run was evaluated with.
+
+    Returns:
+        The translations.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import labelkin
+        >>> from labelkin.translate import translate_file
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "a.en").write_text("a cat\n" * 10)
+        >>> _ = (folder / "a.de").write_text("eine katze\n" * 10)
+        >>> run = labelkin.train(
+        ...     f"{folder}/a.en:{folder}/a.de", out=folder / "run", epochs=1, backbone="lstm-500x1:hidden=4,embedding=4"
+        ... )
+        >>> _ = (folder / "new.en").write_text("a cat\ncat\n")
+        >>> found = translate_file(run.path, folder / "new.en", folder / "new.de")
+        >>> len(found), (folder / "new.de").read_text() == "".join(f"{line}\n" for line in found)
+        (2, True)
+    """
     if output is not None and not Path(output).parent.is_dir():
-        raise InputError(f"{output}: there is no folder {str(Path(output).parent)!r}; make it first.")
+        raise InputError(f"{output}: there is no folder {str(Path(output).parent)!r}; create it first.")
     translator, source = load_translator(run), file_at(Path(file))
     if output is not None:
         check_apart(output, inputs=[source], run=run, spec=translator.spec)
     texts = read_sentences(source)
     if all(word == UNKNOWN for text in texts for word in translator.source.encode(text)):
         raise InputError(
-            f"{file}: none of its words is in the run's vocabulary; expected sentences in the source language of "
-            f"{translator.spec.data!r}."
+            f"{file}: expected sentences in the source language of {translator.spec.data!r}, got no word that is in the "
+            "run's vocabulary."
         )
     found = translator.to(fastest_device()).translate(texts, beam=beam, length_penalty=length_penalty)
     if output is not None:
@@ -96,27 +174,46 @@ def translate_file(
 
 
 def _language(saved: Mapping[str, Any]) -> Language:
+    """Rebuild a language from the values in a run folder."""
     return Language(Vocabulary(saved["words"]), saved["tokens"], saved["lower"])
 
 
-class Neighbours(NamedTuple):
+class Neighbors(NamedTuple):
+    """The nearest labels of a label."""
+
     label: str
     nearest: list[str]  # nearest first
     scores: list[float]  # entries of the label's embedding
 
 
 @torch.no_grad()
-def nearest_labels(run: str | os.PathLike[str], labels: Sequence[str], *, top: int = 10) -> list[Neighbours]:
-    """Return the `top` labels with the largest `e_y[i]` for each label y.
+def nearest_labels(run: str | os.PathLike[str], labels: Sequence[str], *, top: int = 10) -> list[Neighbors]:
+    """Return the nearest labels of each label: the `top` labels i with the largest entries `e_y[i]` of its embedding.
 
-    The label itself and the end and unknown tokens are left out. Works for runs that learn an embedding: label-embedding and
+    The label itself and the end and unknown words are left out. The run's objective must learn an embedding: label-embedding or
     compressed-label-embedding.
+
+    Args:
+        run: The folder of a classification or translation run.
+        labels: The labels to look up.
+        top: Number of neighbors per label.
+
+    Returns:
+        One entry per label, with the names of the `nearest` labels and their `scores`.
+
+    Example:
+        >>> import tempfile
+        >>> import labelkin
+        >>> from labelkin.translate import nearest_labels
+        >>> run = labelkin.train("digits", "label-embedding", out=tempfile.mkdtemp() + "/run", epochs=1)
+        >>> [len(found.nearest) for found in nearest_labels(run.path, ["3", "8"], top=2)]
+        [2, 2]
     """
     check_count("top", top)
     model, names, signs = _labels(run)
     if not isinstance(model.objective, LabelEmbedding):
         raise InputError(
-            f"{run}: the run's objective learns no label embedding; train with label-embedding or compressed-label-embedding."
+            f"{run}: expected a run with the objective label-embedding or compressed-label-embedding, which learn an embedding."
         )
     positions = [_position(label, names) for label in labels]
     most = len(names) - len(signs) - 1
@@ -128,7 +225,7 @@ def nearest_labels(run: str | os.PathLike[str], labels: Sequence[str], *, top: i
     places = ranked(rows, top)
     scores = rows.gather(-1, places)
     found = zip(labels, places.tolist(), scores.tolist(), strict=True)
-    return [Neighbours(label, [names[i] for i in nearest], values) for label, nearest, values in found]
+    return [Neighbors(label, [names[i] for i in nearest], values) for label, nearest, values in found]
 
 
 def _labels(run: str | os.PathLike[str]) -> tuple[Model, tuple[str, ...], list[int]]:
@@ -141,7 +238,8 @@ def _labels(run: str | os.PathLike[str]) -> tuple[Model, tuple[str, ...], list[i
 
 
 def _position(label: str, names: Sequence[str]) -> int:
+    """Return the position of a label, or raise if there is none of that name."""
     if label not in names:
         hint = near(label, names) or f" The first: {listed(names[2:])}."
-        raise InputError(f"label: {label!r} is not among the run's {len(names)} labels.{hint}")
+        raise InputError(f"label: the run has no label {label!r} among its {len(names)} labels.{hint}")
     return names.index(label)

@@ -1,7 +1,7 @@
-"""Encoders of texts by name: what `--encoder` takes.
+"""Encoders of texts by name, for the option `encoder`.
 
-`hashed-tfidf` is always there; `minilm` comes as a package; `hf:NAME` and `st:NAME` are models of transformers and of
-sentence-transformers, from a hub or a folder; a folder alone is read by the library that wrote it.
+`hashed-tfidf` is built in; `minilm` is an optional package; `hf:NAME` and `st:NAME` are models of transformers and
+sentence-transformers, from a hub or a folder. A folder without a prefix is read by the library that wrote it.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ KNOWN = (DEFAULT, "minilm", *(f"{door}:NAME" for door in DOORS))
 
 
 def encoder(name: str) -> Encoder:
-    """The encoder of that name, not fitted yet."""
+    """Return the encoder of that name, not fitted yet."""
     head, colon, rest = name.partition(":")
     if head == DEFAULT and (not colon or rest.isdecimal()):
         return HashedTfidf(int(rest)) if colon else HashedTfidf()
@@ -36,13 +36,13 @@ def encoder(name: str) -> Encoder:
 
 
 def restored(state: Mapping[str, Any]) -> Encoder:
-    """The encoder that `Encoder.state` described, or the reason why it is not to be had any more."""
+    """Rebuild an encoder from `Encoder.state`; refuse a pretrained model that has changed."""
     found = encoder(state["name"])
     if isinstance(found, HashedTfidf):
         return HashedTfidf(found.width, buckets=state["buckets"], idf=state["idf"])
     if isinstance(found, Pretrained) and found.revision != state["revision"]:
         raise InputError(
-            f"encoder: {found.name!r} is not what the run was trained with (revision {state['revision'][:16]}, here "
-            f"{found.revision[:16]}); put that revision back, or train anew."
+            f"encoder: {found.name!r} changed since the run was trained: expected revision {state['revision'][:16]}, "
+            f"got {found.revision[:16]}; restore that revision, or train again."
         )
     return found

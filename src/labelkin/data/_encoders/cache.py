@@ -1,7 +1,7 @@
-"""Vectors kept on disk, so that no text goes through the same encoder twice, whatever set or split it is in.
+"""Cache of text vectors on disk, so that no text is encoded twice by the same encoder, in any dataset or split.
 
-A folder an encoder and revision; in it a file a part of at most `PART` texts, written whole or not at all, so that an
-encoding that was interrupted goes on where it stood. A text is known by its digest, and is not kept itself.
+Each encoder and revision has a folder, with files of at most `PART` texts each. A file is complete or absent, so an
+interrupted encoding continues where it stopped. The cache stores a digest of each text, not the text itself.
 """
 
 import io
@@ -25,13 +25,13 @@ Floats = npt.NDArray[np.float32]
 
 
 def features_folder(encoder: str) -> Path:
-    """Below LABELKIN_CACHE or the user's cache, by what the encoder is called with its revision."""
+    """Return the cache folder of an encoder, below LABELKIN_CACHE or the user's cache folder."""
     given = os.environ.get(VARIABLE)
     return (Path(given).expanduser() if given else cache_folder().parent) / "features" / encoder
 
 
 def cached(texts: Sequence[str], encode: Callable[[Sequence[str]], Floats], *, encoder: str) -> Floats:
-    """(n, D) `encode(texts)`, of which only texts that the cache lacks are encoded, and added to it."""
+    """Return `encode(texts)`, (n, D); only texts that are not in the cache are encoded, and then added to it."""
     folder = features_folder(encoder)
     digests = [_digest(text) for text in texts]
     known = _known(folder, set(digests))
@@ -50,6 +50,7 @@ def _digest(text: str) -> bytes:
 
 
 def _known(folder: Path, wanted: set[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
+    """Return the cached vectors of the wanted digests."""
     found: dict[bytes, npt.NDArray[np.float32]] = {}
     for file in sorted(folder.glob("*.npz")):
         try:
@@ -58,11 +59,12 @@ def _known(folder: Path, wanted: set[bytes]) -> dict[bytes, npt.NDArray[np.float
                 if not wanted.isdisjoint(digests):
                     found.update((d, row) for d, row in zip(digests, part["features"], strict=True) if d in wanted)
         except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise InputError(f"{file}: not a readable part of the feature cache ({error}); remove it.") from error
+            raise InputError(f"{file}: not a readable file of the feature cache ({error}); remove it.") from error
     return found
 
 
 def _write(folder: Path, digests: Sequence[bytes], features: Floats) -> None:
+    """Write one file of the cache."""
     folder.mkdir(parents=True, exist_ok=True)
     content = io.BytesIO()
     keys = np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(len(digests), -1)
@@ -71,6 +73,6 @@ def _write(folder: Path, digests: Sequence[bytes], features: Floats) -> None:
 
 
 def _tell(encoder: str, done: int, count: int) -> None:
-    """Where a person is watching and it takes long."""
+    """Print the progress of a long encoding to a terminal."""
     if count > PART and sys.stderr.isatty():
         print(f"\r{encoder}: {done:,} of {count:,} texts", end="\n" if done == count else "", file=sys.stderr)

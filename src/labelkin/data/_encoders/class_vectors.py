@@ -1,4 +1,4 @@
-"""A vector a class, from its name by an encoder of texts, or from a file."""
+"""Vectors of classes, from an encoder of their names or from a file."""
 
 import re
 from collections.abc import Sequence
@@ -18,13 +18,31 @@ TABLES = (".csv", ".jsonl", ".parquet")
 
 
 def class_vectors(source: str, classes: Sequence[str]) -> Tensor:
-    """(K, D) float32, in the order of `classes`, from what `source` names.
+    r"""Return one vector per class, from an encoder of their names or from a file.
 
-    - An encoder (`minilm`, `hf:NAME`, `st:NAME`, a model's folder): the names themselves, their dots, dashes and
-      underscores read as spaces. That is StaticLabel's way in 001 (Chen et al.).
-    - A `.npy` file: (K, D) numbers, a row a class, in their order.
-    - A table (`.csv`, `.jsonl`, `.parquet`): the first column is the class, the others are numbers; rows in any order, and
-      those of other classes are left alone. So vectors made of sounds or images can be given.
+    Args:
+        source: One of these:
+
+            - An encoder (`minilm`, `hf:NAME`, `st:NAME` or the folder of a model), which encodes the class names, as
+              StaticLabel does in paper 001 (Chen et al.). Dots, dashes and underscores in names are read as spaces.
+            - A `.npy` file with numbers (K, D), one row per class in the order of `classes`.
+            - A table (`.csv`, `.jsonl`, `.parquet`) whose first column is the class and whose other columns are numbers. Rows
+              may be in any order; rows of other classes are ignored. Use it for vectors of sounds or images.
+        classes: Names of the classes.
+
+    Returns:
+        (K, D) float32, in the order of `classes`.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from labelkin.data import class_vectors
+        >>> with TemporaryDirectory() as folder:
+        ...     table = Path(folder, "vectors.csv")
+        ...     _ = table.write_text("class,a,b\ndog,0,1\ncat,1,0\n")
+        ...     class_vectors(str(table), ["cat", "dog"])
+        tensor([[1., 0.],
+                [0., 1.]])
     """
     check_names("classes", classes, least=2)
     path = Path(source).expanduser()
@@ -40,14 +58,14 @@ def class_vectors(source: str, classes: Sequence[str]) -> Tensor:
     found = encoder(source)
     if isinstance(found, HashedTfidf):
         raise InputError(
-            f"vectors: {source!r} knows words by their spelling alone and sets every class apart alike; give a trained "
+            f"vectors: {source!r} does not know the meaning of words, so all classes would be equally far apart; use a trained "
             "encoder (minilm, hf:NAME, st:NAME) or a file."
         )
     return found.encode([spoken(name) for name in classes])
 
 
 def spoken(name: str) -> str:
-    """`comp.sys.mac` and `aquarium_fish` as words."""
+    """Return a class name such as `comp.sys.mac` or `aquarium_fish` as separate words."""
     return re.sub(r"[._\-/+\s]+", " ", name).strip() or name
 
 
@@ -60,7 +78,7 @@ def _from_array(path: Path, classes: Sequence[str]) -> Tensor:
         or len(array) != len(classes)
     ):
         got = f"{array.shape} of {array.dtype}" if isinstance(array, np.ndarray) else "several arrays"
-        raise InputError(f"vectors: {path}: expected ({len(classes)}, D) numbers, one row a class, got {got}.")
+        raise InputError(f"vectors: {path}: expected ({len(classes)}, D) numbers, one row per class, got {got}.")
     return torch.from_numpy(array.astype(np.float32))
 
 

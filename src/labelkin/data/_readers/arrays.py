@@ -1,4 +1,4 @@
-"""numpy's .npz and .npy: arrays of numbers, never of objects."""
+"""Read numpy's .npz and .npy files: arrays of numbers and text, never of objects."""
 
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -11,23 +11,25 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, listed, near
-from labelkin.data._dataset import ArraySplit, Read, class_names, positions
+from labelkin.data._dataset import ArraySplit, RawDataset, class_names, positions
 
 Array = np.ndarray[Any, np.dtype[Any]]
-INPUTS = ("x", "inputs", "images", "data", "features")
-TARGETS = ("y", "targets", "target", "labels", "label")
-NAMES = ("classes", "class_names", "label_names", "target_names")
+INPUT_KEYS = ("x", "inputs", "images", "data", "features")
+TARGET_KEYS = ("y", "targets", "target", "labels", "label")
+CLASS_NAME_KEYS = ("classes", "class_names", "label_names", "target_names")
 CHANNELS = (1, 3, 4)
 
 
-def read_npz(path: Path) -> Read:
-    """`x` and `y`, or `x_train`, `y_train`, `x_test`, `y_test` (and `_val`); names of the classes in `classes`.
+def read_npz(path: Path) -> RawDataset:
+    """Read arrays `x` and `y`, or `x_train`, `y_train`, `x_test`, `y_test` (and `_val`), and the class names in `classes`.
 
-    The words of `INPUTS`, `TARGETS` and `NAMES` serve as well, the part before or after them (`train_images`).
+    The other names in `INPUT_KEYS`, `TARGET_KEYS` and `CLASS_NAME_KEYS` work too. The split may come first (`train_images`).
     """
     arrays = load_arrays(path)
     if not isinstance(arrays, Mapping):
-        raise InputError(f"{path}: a single array under the name .npz; save it with numpy.savez(x=..., y=...).")
+        raise InputError(
+            f"{path}: expected a .npz file with several arrays, got a single array; save it with numpy.savez(x=..., y=...)."
+        )
     named = {key.lower(): array for key, array in arrays.items()}
     given = {part: _pair(named, part) for part in ("train", "test", "val")}
     if not any(given.values()):
@@ -37,33 +39,35 @@ def read_npz(path: Path) -> Read:
         raise InputError(
             f"{path}: expected inputs and targets, as x and y or x_train and y_train, got {listed(sorted(arrays))}."
         )
-    names = next((named[key] for key in NAMES if key in named), None)
+    names = next((named[key] for key in CLASS_NAME_KEYS if key in named), None)
     return _read(found, names, path)
 
 
-def read_npy(path: Path, *, labels: str | PathLike[str] | None = None) -> Read:
-    """The inputs; their labels in the file `labels`, or in one called y, targets or labels beside it."""
-    names = [f"{name}.npy" for name in TARGETS]
+def read_npy(path: Path, *, labels: str | PathLike[str] | None = None) -> RawDataset:
+    """Read inputs, and their labels from the file `labels` or from y.npy, targets.npy or labels.npy in the same folder."""
+    names = [f"{name}.npy" for name in TARGET_KEYS]
     found = Path(labels) if labels is not None else labels_beside(path)
     if found is None:
-        raise InputError(f"{path}: holds inputs alone; pass labels=FILE, or put them beside it as {names[0]}.")
+        raise InputError(
+            f"{path}: expected labels for these inputs; pass labels=FILE, or save them in the same folder as {names[0]}."
+        )
     if not found.is_file():
         raise InputError(f"labels: there is no file {str(found)!r}.{near(found.name, names)}")
     return _read({"train": (_single(path), _single(found))}, None, path)
 
 
 def labels_beside(path: Path) -> Path | None:
-    """The file of labels that goes with a `.npy` file of inputs without being named."""
+    """Return the default label file of a `.npy` file of inputs, if it exists."""
     if path.suffix.lower() != ".npy":
         return None
-    beside = (path.with_name(f"{name}.npy") for name in TARGETS)
+    beside = (path.with_name(f"{name}.npy") for name in TARGET_KEYS)
     return next((p for p in beside if p.is_file() and p != path), None)
 
 
 def as_inputs(array: Array, *, source: str) -> Tensor:
-    """(n, D) or (n, C, H, W): bytes stay bytes, other numbers become float32; channels may come last."""
+    """Return inputs (n, D) or (n, C, H, W); `uint8` images stay, other numbers become float32. Channels may be last."""
     if array.dtype.kind not in "biuf":
-        raise InputError(f"{source}: expected inputs that are numbers, got {array.dtype}.")
+        raise InputError(f"{source}: expected numeric inputs, got {array.dtype}.")
     if array.ndim == 3:
         array = array[:, None]
     elif array.ndim == 4:
@@ -78,7 +82,14 @@ def as_inputs(array: Array, *, source: str) -> Tensor:
 def check_finite(
     values: Array, *, source: str, columns: Sequence[str] | None = None, samples: Sequence[str] | None = None
 ) -> None:
-    """Refuse NaN and infinity, and say how many there are and where; `samples` and `columns` are what they are called."""
+    """Refuse NaN and infinity; the error says how many there are and where.
+
+    Args:
+        values: (n, D) or (n, C, ...).
+        source: Name of the file for the error message.
+        columns: Names of the columns.
+        samples: Names of the samples.
+    """
     if values.dtype.kind != "f" or np.isfinite(values).all():
         return
     bad = ~np.isfinite(values).reshape(len(values), values.shape[1], -1)
@@ -89,33 +100,34 @@ def check_finite(
     others = f" and {np.count_nonzero(counts) - 5} more" if np.count_nonzero(counts) > 5 else ""
     raise InputError(
         f"{source}: {int(bad.sum())} value(s) missing, NaN or infinite, in {kind} {named}{others}, first in "
-        f"{samples[first] if samples else f'sample {first}'}; fill them in or leave those samples out."
+        f"{samples[first] if samples else f'sample {first}'}; fill them in or remove these samples."
     )
 
 
-def _read(pairs: Mapping[str, tuple[Array, Array]], names: Array | None, path: Path) -> Read:
+def _read(pairs: Mapping[str, tuple[Array, Array]], names: Array | None, path: Path) -> RawDataset:
     inputs = {part: as_inputs(x, source=f"{path} ({part})") for part, (x, _) in pairs.items()}
     labels = {part: _labels(y, len(inputs[part]), f"{path} ({part})") for part, (_, y) in pairs.items()}
     own = class_names(labels["train"])
     splits = {part: ArraySplit(inputs[part], positions(labels[part], own, source=f"{path} ({part})")) for part in pairs}
     classes = own if names is None else _renamed(own, names, path)
-    return Read(classes, splits["train"], splits.get("test"), splits.get("val"))
+    return RawDataset(classes, splits["train"], splits.get("test"), splits.get("val"))
 
 
 def _renamed(own: tuple[str, ...], names: Array, path: Path) -> tuple[str, ...]:
-    """Names given for labels 0, 1, ...; labels that are names already need none."""
+    """Return the given names for labels 0, 1, ...; labels that are names already stay."""
     given = tuple(str(name) for name in names.reshape(-1).tolist())
     if set(own) <= set(given) or not all(label.isdecimal() and int(label) < len(given) for label in own):
         return own
     if len(given) != len(own):
-        raise InputError(f"{path}: {len(given)} class names for {len(own)} classes; give one for each.")
+        raise InputError(f"{path}: expected one name per class, got {len(given)} names for {len(own)} classes.")
     return given
 
 
 def _labels(array: Array, count: int, source: str) -> list[str]:
+    """Return the labels as text."""
     labels = array.reshape(len(array)) if array.ndim == 2 and array.shape[1] == 1 else array
     if labels.ndim != 1 or len(labels) != count:
-        raise InputError(f"{source}: expected {count} labels, one for each input, got shape {array.shape}.")
+        raise InputError(f"{source}: expected {count} labels, one per input, got shape {array.shape}.")
     if labels.dtype.kind == "f":
         if not (np.isfinite(labels) & (labels == np.floor(labels))).all():
             raise InputError(f"{source}: expected labels that are whole numbers or names, got fractions or NaN.")
@@ -126,39 +138,41 @@ def _labels(array: Array, count: int, source: str) -> list[str]:
 
 
 def _channels_first(array: Array, source: str) -> Array:
+    """Return images as (n, C, H, W)."""
     first, last = array.shape[1] in CHANNELS, array.shape[3] in CHANNELS
     if first == last:
         raise InputError(
-            f"{source}: cannot tell the channels of shape {array.shape}; expected (n, C, H, W) or (n, H, W, C) with C "
-            "one of 1, 3, 4 and the other sides larger."
+            f"{source}: expected (n, C, H, W) or (n, H, W, C) with C one of 1, 3, 4, and height and width "
+            f"larger than that, got shape {array.shape}."
         )
     return array if first else array.transpose(0, 3, 1, 2)
 
 
 def _pair(named: Mapping[str, Array], part: str) -> tuple[Array, Array] | None:
-    """Inputs and targets of a part, under any of their names."""
+    """Return the inputs and targets of a split, under any of their names."""
     found = []
-    for words in (INPUTS, TARGETS):
+    for words in (INPUT_KEYS, TARGET_KEYS):
         spellings = [word for w in words for word in ((f"{w}_{part}", f"{part}_{w}", f"{part}{w}") if part else (w,))]
         found.append(next((named[s] for s in spellings if s in named), None))
     return None if found[0] is None or found[1] is None else (found[0], found[1])
 
 
 def _single(path: Path) -> Array:
+    """Load the only array of a file."""
     array = load_arrays(path)
     if isinstance(array, Mapping):
-        raise InputError(f"{path}: several arrays under the name .npy; call the file .npz.")
+        raise InputError(f"{path}: expected a single array in a .npy file, got several; rename the file to .npz.")
     return array
 
 
 def load_arrays(path: Path) -> Array | dict[str, Array]:
-    """Pickled objects inside are refused by numpy before anything of them is run."""
+    """Load the array of a .npy file or the arrays of a .npz file; pickled objects are refused and never run."""
     try:
         loaded: Array | np.lib.npyio.NpzFile = np.load(path, allow_pickle=False)
         return loaded if isinstance(loaded, np.ndarray) else dict(loaded)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         if "allow_pickle" in str(error) or "pickle" in str(error):
             raise InputError(
-                f"{path}: holds Python objects (or is not numpy's); save labels as text or whole numbers instead."
+                f"{path}: contains Python objects or is not a numpy file; save labels as text or whole numbers."
             ) from error
         raise InputError(f"{path}: not a readable numpy file ({error}).") from error

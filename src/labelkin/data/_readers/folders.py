@@ -1,4 +1,4 @@
-"""Image folders: one folder a class, and folders in folders are a tree of classes."""
+"""Read folders of images: one folder per class; nested folders form a taxonomy."""
 
 import os
 from collections.abc import Iterator
@@ -8,34 +8,33 @@ from typing import NamedTuple
 import torch
 
 from labelkin._checks import InputError, listed
-from labelkin.data._dataset import FileSplit, Read
+from labelkin.data._dataset import FileSplit, RawDataset
 from labelkin.data._readers.images import SUFFIXES, OnError, choose_form
 from labelkin.structure import Taxonomy
 
-# What people call the parts of a given split.
-PARTS = {"train": "train", "training": "train", "test": "test", "testing": "test"}
-PARTS |= dict.fromkeys(("val", "valid", "validation"), "val")
+# Folder and file names -> split.
+SPLIT_NAMES = {"train": "train", "training": "train", "test": "test", "testing": "test"}
+SPLIT_NAMES |= dict.fromkeys(("val", "valid", "validation"), "val")
 
 
 class Listing(NamedTuple):
-    """What a folder holds, by name."""
+    """The folders and images in a folder, sorted by name."""
 
     folders: tuple[Path, ...]
     images: tuple[Path, ...]
 
 
 class ClassFolder(NamedTuple):
-    """A class: the folders that lead to it, its own last, and its images."""
+    """A class: the names of its parent folders and its own, and its images."""
 
     path: tuple[str, ...]
     files: tuple[Path, ...]
 
 
-def read_image_folder(root: Path, *, image_size: int | None = None, on_error: OnError = "stop") -> Read:
-    """`root/cat/1.jpg` or deeper, `root/animal/pet/cat/1.jpg`, which makes the folders the taxonomy.
+def read_image_folder(root: Path, *, image_size: int | None = None, on_error: OnError = "stop") -> RawDataset:
+    """Read `root/cat/1.jpg`, or deeper, `root/animal/pet/cat/1.jpg`, where the folders define the taxonomy.
 
-    Where `root` holds train and test (or val) folders, they are the splits. Classes come in the order of their paths.
-    Files that are not images are left alone.
+    Folders named train and test (or val) in `root` are splits. Classes are sorted by path. Other files than images are ignored.
     """
     given = _given_parts(root)
     parts = {part: _classes(folder) for part, folder in given.items()} or {"train": _classes(_unwrapped(root))}
@@ -46,18 +45,18 @@ def read_image_folder(root: Path, *, image_size: int | None = None, on_error: On
     for part, found in parts.items():
         unknown = ["/".join(c.path) for c in found if c.path not in place]
         if unknown:
-            raise InputError(f"{root}: {part} has class folders that train lacks: {listed(unknown)}.")
+            raise InputError(f"{root}: {part} has class folders that train does not have: {listed(unknown)}.")
         sizes = torch.tensor([len(c.files) for c in found])
         targets = torch.repeat_interleave(torch.tensor([place[c.path] for c in found]), sizes)
         files = tuple(file for c in found for file in c.files)
         splits[part] = FileSplit(paths=files, targets=targets, form=form, on_error=on_error)
     taxonomy = Taxonomy.from_paths(paths) if len(paths) > 1 and max(map(len, paths)) > 1 else None
     classes = tuple(path[-1] for path in paths) if taxonomy is None else taxonomy.classes
-    return Read(classes, splits["train"], splits.get("test"), splits.get("val"), taxonomy)
+    return RawDataset(classes, splits["train"], splits.get("test"), splits.get("val"), taxonomy)
 
 
 def listing(folder: Path) -> Listing:
-    """One look at a folder; hidden things and what archives of a Mac leave behind are passed over."""
+    """List a folder; hidden files and the `__MACOSX` folders of macOS archives are ignored."""
     with os.scandir(folder) as entries:
         visible = sorted((e for e in entries if not e.name.startswith((".", "__MACOSX"))), key=lambda e: e.name)
     folders = tuple(Path(entry.path) for entry in visible if entry.is_dir())
@@ -66,18 +65,22 @@ def listing(folder: Path) -> Listing:
 
 
 def _given_parts(root: Path) -> dict[str, Path]:
-    """The folders of a given split by part, or nothing where `root` is not laid out so."""
+    """Return the folder of each split, or an empty dict if `root` is not divided into splits."""
     found = {folder.name.lower(): folder for folder in listing(root).folders}
-    if "train" not in {PARTS.get(name) for name in found} or not found.keys() <= PARTS.keys() or len(found) < 2:
+    if (
+        "train" not in {SPLIT_NAMES.get(name) for name in found}
+        or not found.keys() <= SPLIT_NAMES.keys()
+        or len(found) < 2
+    ):
         return {}
-    given = {PARTS[name]: folder for name, folder in found.items()}
+    given = {SPLIT_NAMES[name]: folder for name, folder in found.items()}
     if len(given) < len(found):
-        raise InputError(f"{root}: two folders for one part among {listed(sorted(found))}; merge or rename one.")
+        raise InputError(f"{root}: two of the folders {listed(sorted(found))} are the same split; merge or rename one.")
     return given
 
 
 def _unwrapped(root: Path) -> Path:
-    """Below the wrapping folders that archives leave: where the classes, or the branches above them, lie."""
+    """Descend through folders that contain a single folder, as archives often have, to those of the classes."""
     inside = listing(root)
     while len(inside.folders) == 1 and not inside.images and listing(inside.folders[0]).folders:
         root, inside = inside.folders[0], listing(inside.folders[0])
@@ -85,22 +88,24 @@ def _unwrapped(root: Path) -> Path:
 
 
 def _classes(root: Path) -> list[ClassFolder]:
+    """Return the classes below a folder."""
     inside = listing(root)
     if not inside.folders:
         holds = "images but no class folders" if inside.images else "no class folders"
-        raise InputError(f"{root}: holds {holds}; expected one folder of images for each class.")
+        raise InputError(f"{root}: expected one folder of images per class, got {holds}.")
     return list(_walk(root, ()))
 
 
 def _walk(folder: Path, above: tuple[str, ...]) -> Iterator[ClassFolder]:
+    """Yield the class folders below a folder, depth first."""
     inside = listing(folder)
     if inside.images and inside.folders:
         raise InputError(
-            f"{folder}: holds images beside the folder {inside.folders[0].name!r}; a class is a folder without folders "
-            "in it: move its images into one of their own."
+            f"{folder}: contains both images and the folder {inside.folders[0].name!r}; a class folder must not have "
+            "subfolders: move the images into a folder of their own."
         )
     if not inside.images and not inside.folders:
-        raise InputError(f"{folder}: the class folder holds no image; add images or remove it.")
+        raise InputError(f"{folder}: the class folder contains no images; add some or remove it.")
     if inside.images:
         yield ClassFolder(above, inside.images)
     for below in inside.folders:

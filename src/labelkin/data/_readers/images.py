@@ -1,4 +1,4 @@
-"""One image file in, one `uint8` tensor of a fixed form out; what cannot be read is named."""
+"""Read image files as `uint8` tensors of one shape."""
 
 import os
 import warnings
@@ -16,12 +16,12 @@ from labelkin._extras import require
 
 OnError = Literal["stop", "skip"]
 SUFFIXES = frozenset([".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp"])
-# Images that share one size keep it up to LARGEST_KEPT pixels a side; photographs are brought to DEFAULT_SIZE.
+# Images of one size keep it, up to LARGEST_KEPT pixels per side; all others are resized to DEFAULT_SIZE.
 LARGEST_KEPT, DEFAULT_SIZE, HEADERS_READ = 256, 64, 64
 
 
 class ImageForm(NamedTuple):
-    """What every image of a set is brought to."""
+    """The shape that every image of a dataset is converted to."""
 
     channels: int
     height: int
@@ -29,18 +29,29 @@ class ImageForm(NamedTuple):
 
 
 class UnreadableImage(InputError):
-    """An image file that cannot be decoded."""
+    """An image file that cannot be decoded.
+
+    Args:
+        path: The file.
+        reason: The error of the decoder.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from labelkin.data import UnreadableImage
+        >>> UnreadableImage(Path("cat.jpg"), "truncated file").reason
+        'truncated file'
+    """
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(
-            f"the image {str(path)!r} cannot be read ({reason}); replace or remove it, or leave it out with --on-error skip "
-            "(in Python on_error='skip')."
+            f"the image {str(path)!r} cannot be read ({reason}); replace or remove it, or skip unreadable images with "
+            "--on-error skip (in Python: on_error='skip')."
         )
         self.reason = reason
 
 
 def read_image(path: Path, form: ImageForm) -> Tensor:
-    """(C, H, W) `uint8`: turned as its EXIF says, the shorter side fitted, the middle of the longer one kept."""
+    """Read an image as (C, H, W) `uint8`: rotated according to its EXIF data, resized, and center-cropped."""
     pil, ops = _pillow()
     mode = "L" if form.channels == 1 else "RGB"
     try:
@@ -49,13 +60,13 @@ def read_image(path: Path, form: ImageForm) -> Tensor:
             upright = ops.exif_transpose(image)
         fitted = ops.fit(_eight_bits(upright).convert(mode), (form.width, form.height), pil.Resampling.BILINEAR)
         pixels = np.array(fitted, dtype=np.uint8).reshape(form.height, form.width, form.channels)
-    except Exception as error:  # decoders fail in many ways on broken files; each of them means the same here
+    except Exception as error:  # decoders raise many types of errors for broken files
         raise UnreadableImage(path, str(error)) from error
     return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
 
 
 def read_images(paths: Sequence[Path], form: ImageForm, *, on_error: OnError) -> tuple[Tensor, Tensor]:
-    """All images (n, C, H, W), and the positions in `paths` that were read; with "skip" the rest are warned of."""
+    """Read images (n, C, H, W). Returns them with their positions in `paths`; "skip" warns about unreadable ones."""
     _pillow()
     images = torch.empty((len(paths), *form), dtype=torch.uint8)
 
@@ -68,7 +79,7 @@ def read_images(paths: Sequence[Path], form: ImageForm, *, on_error: OnError) ->
             return False
         return True
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # Pillow decodes outside the interpreter's lock
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # Pillow releases the GIL while it decodes
         was_read = torch.tensor(list(pool.map(read_into, range(len(paths)))), dtype=torch.bool)
     if bool(was_read.all()):
         return images, torch.arange(len(paths))
@@ -78,14 +89,15 @@ def read_images(paths: Sequence[Path], form: ImageForm, *, on_error: OnError) ->
 
 
 def warn_skipped(paths: Sequence[Path]) -> None:
+    """Warn about images that are left out."""
     names = listed([str(path) for path in paths], limit=20)
     warnings.warn(f"{len(paths)} image(s) could not be read and are skipped: {names}", stacklevel=2)
 
 
 def choose_form(paths: Sequence[Path], *, image_size: int | None) -> ImageForm:
-    """The form for a set: `image_size` square where given, else the size that its images share.
+    """Return the shape for the images of a dataset: `image_size` squared if given, else the size that they share.
 
-    Only a spread of file headers is looked at; grey stays grey where all of them are grey.
+    Only the headers of about 64 files are read. Images stay gray if all of these are gray.
     """
     pil, _ = _pillow()
     sizes, grey = set(), True
@@ -95,7 +107,7 @@ def choose_form(paths: Sequence[Path], *, image_size: int | None) -> ImageForm:
                 sizes.add(image.size)
                 grey = grey and image.mode in ("1", "L", "I", "I;16", "F")
         except OSError:
-            continue  # it is named when its turn to be read comes
+            continue  # reported when the image itself is read
     shared = sizes.pop() if len(sizes) == 1 else None
     if image_size is not None:
         shared = (image_size, image_size)
@@ -105,7 +117,7 @@ def choose_form(paths: Sequence[Path], *, image_size: int | None) -> ImageForm:
 
 
 def _eight_bits(image: Any) -> Any:
-    """Sixteen bits and more are scaled down; Pillow itself would cut everything above 255 off."""
+    """Scale images of 16 bits down to 8 bits; Pillow itself would clip all values above 255."""
     if image.mode not in ("I", "I;16", "I;16B", "F"):
         return image
     pil, _ = _pillow()

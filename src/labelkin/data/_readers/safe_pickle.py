@@ -1,7 +1,7 @@
-"""Pickles from strangers: plain values and numpy arrays come out, nothing is ever called.
+"""Read pickles from untrusted sources: plain values and numpy arrays, without calling anything.
 
-A pickle is a program that names functions and calls them. Here every name is refused but the few that numpy's arrays
-are written with, and those stand for inert records of this file: numpy's own constructors do not run either.
+A pickle is a program that names functions and calls them. Here every name is refused except the few that numpy uses for
+arrays, and these are replaced by inert records from this file, so numpy's own constructors are not called either.
 """
 
 import io
@@ -12,22 +12,22 @@ import numpy as np
 
 from labelkin._checks import InputError
 
-PLAIN_KINDS = frozenset("biufcSU")  # numbers, truth values, bytes and text; never objects
+PLAIN_KINDS = frozenset("biufcSU")  # numbers, booleans, bytes and text; never objects
 
 
 def load(content: bytes, *, source: str) -> Any:
-    """Plain values (text of Python 2 as bytes) and numpy arrays; `source` is what an error calls the file."""
+    """Return plain values (Python 2 text as bytes) and numpy arrays; `source` names the file in error messages."""
     try:
         return _finished(_Unpickler(io.BytesIO(content), encoding="bytes").load(), {})
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
     except Exception as error:  # a broken pickle can fail in any opcode
         reason = " ".join(str(error).split())
-        raise InputError(f"{source}: not a readable pickle ({reason}); fetch the file again.") from error
+        raise InputError(f"{source}: not a readable pickle ({reason}); download the file again.") from error
 
 
 class _Record:
-    """What the pickle said about an object, kept and not acted on."""
+    """The arguments and state of an object in the pickle, stored but not acted on."""
 
     def __init__(self, *arguments: object) -> None:
         self.arguments = arguments
@@ -37,11 +37,12 @@ class _Record:
         self.state = state
 
     def finished(self) -> Any:
-        raise InputError("holds a piece of an array where a value was expected.")
+        """Return the value that the record stands for."""
+        raise InputError("expected a value, got part of an array.")
 
 
 class _Class(_Record):
-    """numpy.ndarray, as an argument of the next."""
+    """`numpy.ndarray`, as an argument of `_reconstruct`."""
 
 
 class _Array(_Record):
@@ -64,10 +65,11 @@ class _Dtype(_Record):
     """numpy's `dtype(code, ...)` with its state `(version, byte order, ...)`."""
 
     def plain(self) -> np.dtype[Any]:
+        """Return the dtype; only numbers and text are allowed."""
         code = _text(self.arguments[0])
         dtype = np.dtype(code) if code[:1] in PLAIN_KINDS and code[1:].isdigit() else None
         if dtype is None:
-            raise InputError(f"holds an array of {code!r}, expected numbers or text.")
+            raise InputError(f"expected an array of numbers or text, got {code!r}.")
         order = "|" if self.state is None else _text(self.state[1])
         return dtype if order == "|" else dtype.newbyteorder("<" if order == "<" else ">")
 
@@ -78,7 +80,7 @@ class _Bytes(_Record):
     def finished(self) -> bytes:
         text, encoding = self.arguments or ("", "latin1")
         if _text(encoding) != "latin1" or not isinstance(text, str):
-            raise InputError(f"encodes by {encoding!r}, expected 'latin1'.")
+            raise InputError(f"expected the encoding 'latin1', got {encoding!r}.")
         return text.encode("latin1")
 
 
@@ -93,22 +95,24 @@ ADMITTED: dict[tuple[str, str], type[_Record]] = {
 
 
 class _Unpickler(pickle.Unpickler):
+    """An unpickler that refuses every name that is not in `ADMITTED`."""
+
     def find_class(self, module: str, name: str) -> Any:
         try:
             return ADMITTED[module, name]
         except KeyError:
             raise InputError(
-                f"asks for {module}.{name}, expected numpy arrays and plain values alone; nothing of it was run: "
+                f"expected only numpy arrays and plain values, got {module}.{name}, which was not run; "
                 "do not trust this file."
             ) from None
 
 
 def _finished(value: Any, done: dict[int, Any]) -> Any:
-    """The value with every record in it turned into what it stands for; what occurs twice is turned once."""
+    """Replace every record in a value by what it stands for; shared objects are replaced once."""
     if id(value) in done:
         return done[id(value)]
     if isinstance(value, type):
-        raise InputError("holds a class where a value was expected.")
+        raise InputError("expected a value, got a class.")
     if isinstance(value, _Record):
         result = value.finished()
     elif isinstance(value, dict):
@@ -122,9 +126,10 @@ def _finished(value: Any, done: dict[int, Any]) -> Any:
 
 
 def _from_bytes(raw: Any, dtype: Any, shape: Any, order: str) -> Any:
+    """Build an array from its bytes."""
     content = raw.finished() if isinstance(raw, _Bytes) else raw
     if not isinstance(dtype, _Dtype) or not isinstance(content, (bytes, bytearray)):
-        raise InputError("holds an array of objects, expected numbers or text.")
+        raise InputError("expected an array of numbers or text, got an array of objects.")
     return np.frombuffer(content, dtype=dtype.plain()).reshape(shape, order="F" if order == "F" else "C").copy()
 
 

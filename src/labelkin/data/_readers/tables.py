@@ -1,4 +1,4 @@
-"""Tables of samples (.csv, .jsonl, .parquet): one label column; the others hold numbers or an image path."""
+"""Read tables (.csv, .jsonl, .parquet) with one label column; the others contain numbers or an image path."""
 
 import csv
 import json
@@ -13,21 +13,23 @@ import torch
 
 from labelkin._checks import InputError, check_names, listed, near
 from labelkin._extras import require
-from labelkin.data._dataset import ArraySplit, FileSplit, Read, Split, class_names, positions
+from labelkin.data._dataset import ArraySplit, FileSplit, RawDataset, Split, class_names, positions
 from labelkin.data._readers.arrays import check_finite
-from labelkin.data._readers.folders import PARTS
+from labelkin.data._readers.folders import SPLIT_NAMES
 from labelkin.data._readers.images import SUFFIXES, OnError, choose_form
 
-Row = tuple[int, Sequence[Any]]  # the line, counted from 1 as editors do, and the values in the columns' order
+Row = tuple[int, Sequence[Any]]  # line number, from 1 as in editors, and one value per column
 
 
 class Rows(NamedTuple):
+    """The columns of a table, and an iterator over its rows."""
+
     columns: tuple[str, ...]
     rows: Iterator[Row]
 
 
 def read_rows(path: Path) -> Rows:
-    """The columns of a .csv, .jsonl or .parquet file, and its rows, all of them as long as there are columns."""
+    """Open a .csv, .jsonl or .parquet file. Returns its columns and its rows, one value per column."""
     source = {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}[path.suffix.lower()](path)
     try:
         _, header = next(source)
@@ -39,6 +41,7 @@ def read_rows(path: Path) -> Rows:
 
 
 def _csv(path: Path) -> Iterator[Row]:
+    """Yield the header and the rows of a .csv file."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file)
         width = None
@@ -56,6 +59,7 @@ def _csv(path: Path) -> Iterator[Row]:
 
 
 def _jsonl(path: Path) -> Iterator[Row]:
+    """Yield the columns of the first object as a header, and one row per object."""
     columns: list[str] | None = None
     with path.open("rb") as file:
         for line, content in enumerate(file, start=1):
@@ -66,17 +70,20 @@ def _jsonl(path: Path) -> Iterator[Row]:
             except ValueError as error:
                 raise InputError(f"{path}, line {line}: not JSON ({error}).") from error
             if not isinstance(record, dict):
-                raise InputError(f"{path}, line {line}: expected an object with a value for each column.")
+                raise InputError(f"{path}, line {line}: expected a JSON object with one value per column.")
             if columns is None:
                 columns = list(record)
                 yield 0, columns
             if record.keys() != set(columns):
                 odd = listed(sorted(record.keys() ^ set(columns)))
-                raise InputError(f"{path}, line {line}: expected the columns of the first line, differs in {odd}.")
+                raise InputError(
+                    f"{path}, line {line}: expected the same keys as in the first line; the difference is {odd}."
+                )
             yield line, [record[name] for name in columns]
 
 
 def _parquet(path: Path) -> Iterator[Row]:
+    """Yield the columns and the rows of a .parquet file."""
     parquet = require("pyarrow.parquet", extra="parquet", use="reading .parquet files")
     pyarrow = require("pyarrow", extra="parquet", use="reading .parquet files")
     try:
@@ -92,13 +99,11 @@ def _parquet(path: Path) -> Iterator[Row]:
 
 
 LABEL, SPLIT = "label", "split"
-HINT = (
-    "name the numeric columns with features=, the column of image paths with image=, or the column of texts with text="
-)
+HINT = "give the numeric columns as features=, the column of image paths as image=, or the column of texts as text="
 
 
 class Roles(NamedTuple):
-    """What the columns are for."""
+    """The columns of the label, of the image paths and of the numeric features."""
 
     label: str
     image: str | None
@@ -106,7 +111,7 @@ class Roles(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The samples of one file; `images` or `features` (n, D) holds them, `parts` where a split column gives them."""
+    """The samples of one file: either `images` or `features` (n, D), and `parts` if there is a split column."""
 
     labels: list[str]
     images: list[Path]
@@ -122,11 +127,16 @@ def read_tables(
     features: Sequence[str] | None = None,
     image_size: int | None = None,
     on_error: OnError = "stop",
-) -> Read:
-    """One file for each part, or `{"train": path}` alone, which a column called split may divide.
+) -> RawDataset:
+    """Read one table per split, or `{"train": path}` only, which may have a column "split".
 
-    The label is the column `label`. Samples are images where a column, or the one named `image`, holds their paths, which
-    start at the table's folder; else all other columns are numbers, or those named in `features`.
+    Args:
+        paths: Split -> file.
+        label: Column of the labels ("label" by default).
+        image: Column of the image paths, relative to the table's folder (default: the first column with names of image files).
+        features: Numeric columns (default: all others, if there is no column of images).
+        image_size: Height and width that images are converted to.
+        on_error: What to do with images that cannot be read: "stop" or "skip".
     """
     roles = column_roles(paths["train"], label, image, features)
     tables = {part: _table(path, roles) for part, path in paths.items()}
@@ -147,10 +157,11 @@ def read_tables(
         else:
             files = tuple(table.images)
             splits[part] = FileSplit(paths=files, targets=targets, form=form, on_error=on_error)
-    return Read(classes, splits["train"], splits.get("test"), splits.get("val"))
+    return RawDataset(classes, splits["train"], splits.get("test"), splits.get("val"))
 
 
 def _table(path: Path, roles: Roles) -> Table:
+    """Read one file."""
     columns, rows = read_rows(path)
     _check_columns(path, columns, roles)
     place = {name: i for i, name in enumerate(columns)}
@@ -178,7 +189,7 @@ def _table(path: Path, roles: Roles) -> Table:
 
 
 def column_roles(path: Path, label: str | None, image: str | None, features: Sequence[str] | None) -> Roles:
-    """What the columns of the training table are for; the other tables follow it."""
+    """Return the roles of the columns of the training table; the other tables use the same."""
     columns, rows = read_rows(path)
     label = LABEL if label is None else label
     if image is None and features is None:
@@ -191,7 +202,7 @@ def column_roles(path: Path, label: str | None, image: str | None, features: Seq
         return Roles(label, image, ())
     rest = tuple(name for name in columns if name not in (label, SPLIT)) if features is None else tuple(features)
     if not rest:
-        raise InputError(f"{path}: no column is left for the inputs beside the label {label!r}.")
+        raise InputError(f"{path}: expected at least one input column besides the label {label!r}.")
     return Roles(label, None, rest)
 
 
@@ -205,7 +216,7 @@ def _check_columns(path: Path, columns: Sequence[str], roles: Roles) -> None:
 
 
 def _divided(table: Table, path: Path) -> dict[str, Table]:
-    """The rows of each part."""
+    """Split a table by its split column."""
     divided = {}
     for part in sorted(set(table.parts)):
         mine = [i for i, own in enumerate(table.parts) if own == part]
@@ -213,41 +224,46 @@ def _divided(table: Table, path: Path) -> dict[str, Table]:
         values = table.features[mine] if len(table.features) else table.features
         divided[part] = Table([table.labels[i] for i in mine], images, values, [])
     if "train" not in divided:
-        raise InputError(f"{path}: the column {SPLIT!r} never says 'train'.")
+        raise InputError(f"{path}: expected rows with 'train' in the column {SPLIT!r}, got none.")
     return divided
 
 
 def row_label(value: Any, column: str, path: Path, line: int) -> str:
+    """Return the label in a cell."""
     text = "" if value is None else str(value).strip()
     if not text:
-        raise InputError(f"{path}, line {line}: no label in column {column!r}.")
+        raise InputError(f"{path}, line {line}: expected a label in column {column!r}, got an empty cell.")
     return text
 
 
 def row_part(value: Any, path: Path, line: int) -> str:
+    """Return the split in a cell."""
     try:
-        return PARTS[str(value).strip().lower()]
+        return SPLIT_NAMES[str(value).strip().lower()]
     except KeyError:
-        raise InputError(f"{path}, line {line}: expected 'train', 'val' or 'test' as split, got {value!r}.") from None
+        raise InputError(
+            f"{path}, line {line}: expected 'train', 'val' or 'test' in the split column, got {value!r}."
+        ) from None
 
 
 def _check_images(table: Table, path: Path) -> None:
     missing = [str(file) for file in table.images if not file.is_file()]
     if missing:
-        raise InputError(f"{path}: names {len(missing)} image(s) that are not there: {listed(missing)}.")
+        raise InputError(f"{path}: lists {len(missing)} image(s) that do not exist: {listed(missing)}.")
 
 
 def row_numbers(values: Sequence[Any], names: Sequence[str], path: Path, line: int) -> npt.NDArray[np.float32]:
+    """Return the numbers of a row as float32."""
     try:
         numbers = [float(value) for value in values]
     except (TypeError, ValueError):
-        numbers = [number(value, name, path, line) for value, name in zip(values, names, strict=True)]
-    with np.errstate(over="ignore"):  # too large for float32 is infinite, which is refused with its line
+        numbers = [parse_number(value, name, path, line) for value, name in zip(values, names, strict=True)]
+    with np.errstate(over="ignore"):  # overflow gives infinity, which check_finite refuses
         return np.array(numbers, dtype=np.float32)
 
 
-def number(value: Any, column: str, path: Path, line: int, *, hint: str = HINT) -> float:
-    """A number, NaN for an empty cell (counted and refused together), or the reason why not."""
+def parse_number(value: Any, column: str, path: Path, line: int, *, hint: str = HINT) -> float:
+    """Return the number in a cell, or NaN for an empty cell (`check_finite` reports them together)."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return float("nan")
     try:

@@ -1,4 +1,4 @@
-"""Tables of texts, and splits whose samples are texts until they are encoded."""
+"""Read tables of texts, and splits of texts that an encoder turns into vectors."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, listed, near
-from labelkin.data._dataset import ArraySplit, Read, Split, class_names, positions
+from labelkin.data._dataset import ArraySplit, RawDataset, Split, class_names, positions
 from labelkin.data._encoders import DEFAULT, encoder
 from labelkin.data._encoders.hashed import Encoder
 from labelkin.data._readers.tables import LABEL, SPLIT, read_rows, row_label, row_part
@@ -18,30 +18,51 @@ from labelkin.data._readers.tables import LABEL, SPLIT, read_rows, row_label, ro
 
 @dataclass(frozen=True, eq=False)
 class TextSplit(ArraySplit):
-    """An `ArraySplit` that keeps its `texts`; `inputs` are (n, 0) until an `encoder` has filled them."""
+    """Texts with their vectors in memory; `inputs` has shape (n, 0) until an encoder fills it.
+
+    Args:
+        inputs: (n, D) vectors of the texts.
+        targets: (n,) classes as `int64`.
+        coarse: (n,) a second label per sample, if there is one.
+        texts: The texts.
+        encoder: The encoder that computed `inputs`.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.data import TextSplit
+        >>> split = TextSplit.of(["a good film", "a bad film"], torch.tensor([1, 0]))
+        >>> split.shape
+        (0,)
+        >>> from labelkin.data._encoders import encoder
+        >>> split.encoded_by(encoder("hashed-tfidf:8").fitted(split.texts)).shape[0] <= 8
+        True
+    """
 
     texts: tuple[str, ...] = ()
     encoder: Encoder | None = None
 
     @classmethod
     def of(cls, texts: Sequence[str], targets: Tensor) -> Self:
+        """Return texts without vectors."""
         return cls(torch.empty(len(texts), 0), targets, texts=tuple(texts))
 
     def take(self, index: Tensor) -> Self:
+        """Return the samples at the given positions."""
         return replace(super().take(index), texts=tuple(self.texts[i] for i in index.tolist()))
 
     def encoded_by(self, by: Encoder) -> Self:
+        """Return the same texts with vectors from an encoder."""
         return replace(self, inputs=by.encode(self.texts), encoder=by)
 
     def statistics(self) -> tuple[Tensor, Tensor]:
-        """No shift and one scale for all features: the angles between texts are what an encoder means."""
+        """Return a mean of 0 and the same deviation for all features, which keeps the angles between the vectors."""
         width = self.inputs.shape[1]
         lengths = torch.linalg.vector_norm(self.inputs, dim=1).double()  # (n,)
         return torch.zeros(width), torch.full((width,), float(lengths.square().mean().div(width).sqrt()) or 1.0)
 
 
-def encoded(title: str, found: Read, name: str | None) -> Read:
-    """The set with vectors for its texts; what the encoder has to learn it learns from the training split alone."""
+def encoded(title: str, found: RawDataset, name: str | None) -> RawDataset:
+    """Fit an encoder to the training texts, and encode all splits."""
     assert isinstance(found.train, TextSplit)
     fitted = encoder(name or DEFAULT).fitted(found.train.texts)
 
@@ -58,18 +79,22 @@ def encoded(title: str, found: Read, name: str | None) -> Read:
 
 
 def _check_known(title: str, part: str, vectors: Tensor, name: str) -> None:
+    """Refuse a split if the encoder knows none of its words; warn if it knows none in some texts."""
     unknown = without_words(vectors)
     if unknown and unknown == len(vectors):
-        raise InputError(f"{title}: none of the {unknown:,} {part} texts has a word that {name} knows; are they texts?")
+        raise InputError(
+            f"{title}: {name} knows no word in any of the {unknown:,} {part} texts; check that the column contains texts."
+        )
     warn_unknown(f"{title}: {unknown:,} of {len(vectors):,} {part} texts", unknown, name)
 
 
 def without_words(vectors: Tensor) -> int:
-    """How many texts have no word that their encoder knows."""
+    """Return the number of texts without any word that the encoder knows."""
     return int((vectors == 0).all(1).sum())
 
 
 def warn_unknown(which: str, unknown: int, name: str) -> None:
+    """Warn about texts without any word that the encoder knows."""
     if unknown:
         warnings.warn(f"{which} have no word that {name} knows; their features are all zero.", stacklevel=2)
 
@@ -78,16 +103,20 @@ TEXT = "text"
 
 
 class TextRow(NamedTuple):
+    """One row of a table of texts."""
+
     label: str
     text: str
-    part: str | None = None  # where a split column gives it
+    part: str | None = None  # from the split column, if there is one
 
 
-def read_text_tables(paths: Mapping[str, Path], *, text: str | None = None, label: str | None = None) -> Read:
-    """One file for each part, or `{"train": path}` alone, which a column called split may divide.
+def read_text_tables(paths: Mapping[str, Path], *, text: str | None = None, label: str | None = None) -> RawDataset:
+    """Read one table per split, or `{"train": path}` only, which may have a column "split".
 
-    The columns are `text` and `label` unless others are named; all further columns are left alone. An empty text is
-    refused with its line: a class can't be learned from nothing.
+    Args:
+        paths: Split -> file.
+        text: Column of the texts ("text" by default). An empty text is refused.
+        label: Column of the labels ("label" by default). All further columns are ignored.
     """
     tables = {part: read_texts(path, text=text, label=label) for part, path in paths.items()}
     if len(tables) == 1 and any(row.part is not None for row in tables["train"]):
@@ -95,18 +124,18 @@ def read_text_tables(paths: Mapping[str, Path], *, text: str | None = None, labe
     return text_set(tables, source=str(paths["train"]))
 
 
-def text_set(tables: Mapping[str, list[TextRow]], *, source: str, classes: tuple[str, ...] | None = None) -> Read:
-    """Rows of each part to splits; the classes are those of the training rows unless they are given."""
+def text_set(tables: Mapping[str, list[TextRow]], *, source: str, classes: tuple[str, ...] | None = None) -> RawDataset:
+    """Build splits from the rows of each split; the classes are the labels of the training rows unless they are given."""
     names = classes or class_names([row.label for row in tables["train"]])
     splits = {
         part: TextSplit.of([row.text for row in rows], positions([row.label for row in rows], names, source=source))
         for part, rows in tables.items()
     }
-    return Read(names, splits["train"], splits.get("test"), splits.get("val"))
+    return RawDataset(names, splits["train"], splits.get("test"), splits.get("val"))
 
 
 def read_texts(path: Path, *, text: str | None = None, label: str | None = None) -> list[TextRow]:
-    """The rows of one table, none of them empty."""
+    """Return the rows of one table; empty texts are refused."""
     check_utf8(path)
     columns, rows = read_rows(path)
     places = {"text": text or TEXT, "label": label or LABEL}
@@ -129,18 +158,20 @@ def read_texts(path: Path, *, text: str | None = None, label: str | None = None)
 
 
 def column_place(argument: str, name: str, columns: tuple[str, ...], path: Path) -> int:
+    """Return the position of a column, or raise if there is none of that name."""
     if name not in columns:
         raise InputError(f"{argument}: {path} has no column {name!r}, only {listed(columns)}.{near(name, columns)}")
     return columns.index(name)
 
 
 def check_utf8(path: Path) -> None:
-    """Refuse text that is not UTF-8, by the byte where it stops being that."""
+    """Refuse a text file that is not UTF-8; the error names the first wrong byte."""
     if path.suffix.lower() != ".parquet":
         decoded(path.read_bytes(), path)
 
 
 def decoded(content: bytes, path: Path) -> str:
+    """Decode UTF-8."""
     try:
         return content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -150,9 +181,10 @@ def decoded(content: bytes, path: Path) -> str:
 
 
 def _divided(rows: list[TextRow], path: Path) -> dict[str, list[TextRow]]:
+    """Group rows by their split column."""
     divided: dict[str, list[TextRow]] = {}
     for row in rows:
         divided.setdefault(str(row.part), []).append(row)
     if "train" not in divided:
-        raise InputError(f"{path}: the column {SPLIT!r} never says 'train'.")
+        raise InputError(f"{path}: expected rows with 'train' in the column {SPLIT!r}, got none.")
     return divided

@@ -1,1 +1,1 @@
-"""Readers of the published data sets."""
+"""Readers of the published datasets."""

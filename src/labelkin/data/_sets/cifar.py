@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100: python pickles or the binary version, in a folder or packed in their tar.gz."""
+"""CIFAR-10 and CIFAR-100: Python pickles or the binary version, in a folder or in the original tar.gz."""
 
 import tarfile
 import zlib
@@ -10,16 +10,16 @@ import numpy.typing as npt
 import torch
 
 from labelkin._checks import InputError, listed
-from labelkin.data._dataset import ArraySplit, Read
+from labelkin.data._dataset import ArraySplit, RawDataset
 from labelkin.data._readers import safe_pickle
 
 PIXELS = 3 * 32 * 32
-LARGEST_FILE = 1 << 29  # the largest official one has 155 MB; a member that claims more is not CIFAR's
+LARGEST_FILE = 1 << 29  # the largest file of CIFAR has 155 MB; larger ones are not CIFAR's
 Bytes = npt.NDArray[np.uint8]
 
 
 class Version(NamedTuple):
-    """One published form of a set and its files, the one with the class names last."""
+    """One published form of a dataset and its files."""
 
     name: str
     folder: str
@@ -30,14 +30,18 @@ class Version(NamedTuple):
 
     @property
     def files(self) -> tuple[str, ...]:
+        """All files; those with the class names come last."""
         return (*self.train, self.test, *self.meta)
 
     @property
     def binary(self) -> bool:
+        """Whether this is the binary version."""
         return self.test.endswith(".bin")
 
 
 class Records(NamedTuple):
+    """The samples of one file."""
+
     pixels: Bytes  # (n, 3072)
     labels: npt.NDArray[np.int64]
     coarse: npt.NDArray[np.int64] | None
@@ -67,38 +71,39 @@ VERSIONS = (
 
 
 def cifar_at(path: Path) -> str | None:
-    """`"cifar10"` or `"cifar100"` where `path` is a folder or an archive of it."""
+    """Return "cifar10" or "cifar100" if `path` is a folder or an archive of it, else None."""
     for version in VERSIONS:
         if (path / version.train[0]).is_file() or (path.is_file() and path.name == version.archive):
             return version.name
     return None
 
 
-def read_cifar(path: Path, *, coarse: bool = False) -> Read:
-    """The set at `path`; with `coarse`, CIFAR-100's 20 superclasses are the classes."""
+def read_cifar(path: Path, *, coarse: bool = False) -> RawDataset:
+    """Read CIFAR at `path`; with `coarse`, the 20 superclasses of CIFAR-100 are the classes."""
     contents = _unpacked(path) if path.is_file() else _in_folder(path)
     version = next((v for v in VERSIONS if v.train[0] in contents), None)
     if version is None:
-        raise InputError(f"{path}: holds no CIFAR file; expected {listed([v.train[0] for v in VERSIONS])}.")
+        raise InputError(f"{path}: expected a CIFAR file such as {listed([v.train[0] for v in VERSIONS])}, got none.")
     missing = [name for name in version.files if name not in contents]
     if missing:
-        raise InputError(f"{path}: {listed(missing)} missing; unpack {version.archive} again.")
+        raise InputError(f"{path}: the file(s) {listed(missing)} are missing; unpack {version.archive} again.")
     names = _class_names(version, contents, path)
     train = [_records(version, contents.pop(name), path / name) for name in version.train]
     test = _records(version, contents.pop(version.test), path / version.test)
     splits = [_split(parts, names, path) for parts in (train, [test])]
     if coarse:
         return _coarse(splits, names, path)
-    return Read(names[0], train=splits[0], test=splits[1], coarse_classes=names[1] if len(names) > 1 else None)
+    return RawDataset(names[0], train=splits[0], test=splits[1], coarse_classes=names[1] if len(names) > 1 else None)
 
 
 def _in_folder(folder: Path) -> dict[str, bytes]:
+    """Return the content of CIFAR's files in a folder."""
     known = {name for version in VERSIONS for name in version.files}
     return {name: (folder / name).read_bytes() for name in sorted(known) if (folder / name).is_file()}
 
 
 def _unpacked(archive: Path) -> dict[str, bytes]:
-    """The files of an archive, read without unpacking it to disk."""
+    """Return the content of CIFAR's files in an archive, without unpacking it to disk."""
     known = {name for version in VERSIONS for name in version.files}
     contents: dict[str, bytes] = {}
     try:
@@ -109,12 +114,12 @@ def _unpacked(archive: Path) -> dict[str, bytes]:
                     file = tar.extractfile(member)
                     contents[name] = b"" if file is None else file.read()
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-        raise InputError(f"{archive}: the archive is damaged ({error}); fetch it again.") from error
+        raise InputError(f"{archive}: the archive is damaged ({error}); download it again.") from error
     return contents
 
 
 def _class_names(version: Version, contents: dict[str, bytes], path: Path) -> list[tuple[str, ...]]:
-    """The names of the classes, and of the superclasses where the set has them."""
+    """Return the names of the classes, and of the superclasses if there are any."""
     if version.binary:
         lines = [contents.pop(name).decode("latin1").split("\n") for name in version.meta]
         return [tuple(line.strip() for line in found if line.strip()) for found in lines]
@@ -122,7 +127,7 @@ def _class_names(version: Version, contents: dict[str, bytes], path: Path) -> li
     keys = ("label_names",) if version.name == "cifar10" else ("fine_label_names", "coarse_label_names")
     found = [meta.get(key) for key in keys]
     if not all(isinstance(names, list) and names for names in found):
-        raise InputError(f"{path / version.meta[0]}: expected lists {listed(keys)}, got {listed(sorted(meta))}.")
+        raise InputError(f"{path / version.meta[0]}: expected the lists {listed(keys)}, got {listed(sorted(meta))}.")
     return [tuple(_text(name) for name in names or []) for names in found]
 
 
@@ -152,7 +157,7 @@ def _from_pickle(version: Version, content: bytes, path: Path) -> Records:
 
 
 def _record(content: bytes, path: Path) -> dict[str, Any]:
-    """A pickled dictionary by text keys, whichever Python wrote it."""
+    """Return a pickled dictionary with text keys, from Python 2 or 3."""
     record = safe_pickle.load(content, source=str(path))
     if not isinstance(record, dict):
         raise InputError(f"{path}: expected a dictionary, got {type(record).__name__}.")
@@ -164,17 +169,17 @@ def _split(parts: list[Records], names: list[tuple[str, ...]], path: Path) -> Ar
     columns += [np.concatenate([part.coarse for part in parts if part.coarse is not None])] if len(names) > 1 else []
     for labels, own in zip(columns, names, strict=True):
         if len(labels) and not 0 <= labels.min() <= labels.max() < len(own):
-            raise InputError(f"{path}: labels from {labels.min()} to {labels.max()} for {len(own)} class names.")
+            raise InputError(f"{path}: expected labels from 0 to {len(own) - 1}, got {labels.min()} to {labels.max()}.")
     pixels = torch.from_numpy(np.concatenate([part.pixels for part in parts]).reshape(-1, 3, 32, 32))
     targets = [torch.from_numpy(labels) for labels in columns]
     return ArraySplit(pixels, targets[0], targets[1] if len(targets) > 1 else None)
 
 
-def _coarse(splits: list[ArraySplit], names: list[tuple[str, ...]], path: Path) -> Read:
+def _coarse(splits: list[ArraySplit], names: list[tuple[str, ...]], path: Path) -> RawDataset:
     if len(names) < 2:
-        raise InputError(f"{path}: CIFAR-10 has no superclasses; only cifar100 has a coarse form.")
+        raise InputError(f"{path}: CIFAR-10 has no superclasses; use CIFAR-100 for coarse labels.")
     train, test = (ArraySplit(split.inputs, split.coarse) for split in splits if split.coarse is not None)
-    return Read(names[1], train=train, test=test)
+    return RawDataset(names[1], train=train, test=test)
 
 
 def _text(value: Any) -> str:

@@ -1,11 +1,11 @@
-"""The sets known by name."""
+"""The published datasets by name."""
 
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from labelkin.data._dataset import Read
+from labelkin.data._dataset import RawDataset
 from labelkin.data._locate import Download, Place
 from labelkin.data._sets.cifar import VERSIONS, cifar_at, read_cifar
 from labelkin.data._sets.images import (
@@ -33,13 +33,26 @@ IMAGE_OPTIONS = ("image_size", "on_error", "stream")
 
 
 class Source(NamedTuple):
-    """A set with a name: what it is, where it lies, how it is read from there, and the options that the reader takes."""
+    """A published dataset.
+
+    Args:
+        title: Description.
+        place: Where its files are, and where to download them.
+        read: Function that reads the files.
+        options: Options of `load` that `read` takes.
+        tree: Name of its tree, if the package contains one.
+
+    Example:
+        >>> from labelkin.data import DATASETS
+        >>> DATASETS["cifar10"].title
+        '60,000 photographs in 10 classes, 32 x 32'
+    """
 
     title: str
     place: Place
-    read: Callable[..., Read]
+    read: Callable[..., RawDataset]
     options: tuple[str, ...] = ()
-    tree: str | None = None  # its name among the trees that come with the package
+    tree: str | None = None
 
 
 def _idx_place(folder: str, other: str, url: str, checksums: tuple[str, ...], fixed: tuple[str, ...] = ()) -> Place:
@@ -56,16 +69,16 @@ def _cifar_place(name: str, md5: str) -> Place:
     return Place(
         (*items, *(f"{name}/{item}" for item in items)),
         lambda path: cifar_at(path) == name,
-        f"{archive} (as it is or unpacked)",
+        f"{archive} (packed or unpacked)",
         (Download(f"https://www.cs.toronto.edu/~kriz/{archive}", md5),),
     )
 
 
-def _no_path(read: Callable[[], Read]) -> Callable[[Path], Read]:
+def _no_path(read: Callable[[], RawDataset]) -> Callable[[Path], RawDataset]:
     return lambda _: read()
 
 
-INSIDE = Place(("",), lambda _: True, "")  # nothing to find
+INSIDE = Place(("",), lambda _: True, "")  # part of a Python package; no files are needed
 MNIST = _idx_place(
     "MNIST",
     "mnist",
@@ -125,7 +138,7 @@ YELP_POLARITY = Place(  # its authors publish no checksum, so it is never downlo
     is_yelp_polarity,
     "the folder yelp_review_polarity_csv with its train.csv and test.csv",
 )
-NEWSGROUPS = Place(  # likewise
+NEWSGROUPS = Place(  # its authors publish no checksum, so it is never downloaded
     ("20news", "20news-bydate", "20newsgroups", "20-newsgroups", ""),
     is_newsgroups,
     "the folders 20news-bydate-train and 20news-bydate-test of 20news-bydate.tar.gz (http://qwone.com/~jason/20Newsgroups)",
@@ -137,6 +150,7 @@ MULTI30K_PLACE = Place(  # its authors publish no checksum, so it is never downl
     "the folder data/task1/raw of https://github.com/multi30k/dataset as multi30k",
 )
 
+# Name -> published dataset, as `load` takes it.
 DATASETS: dict[str, Source] = {
     "digits": Source("1,797 handwritten digits, 8 x 8, from scikit-learn", INSIDE, _no_path(read_digits)),
     "mnist": Source("70,000 handwritten digits, 28 x 28", MNIST, partial(read_idx_folder, classes=DIGITS)),
@@ -148,9 +162,11 @@ DATASETS: dict[str, Source] = {
     ),
     "cifar10": Source("60,000 photographs in 10 classes, 32 x 32", CIFAR10, read_cifar, tree="cifar10"),
     "cifar100": Source("60,000 photographs in 100 classes, 32 x 32", CIFAR100, read_cifar, tree="cifar100"),
-    "cifar100:coarse": Source("the same in their 20 superclasses", CIFAR100, partial(read_cifar, coarse=True)),
+    "cifar100:coarse": Source(
+        "CIFAR-100 with its 20 superclasses as classes", CIFAR100, partial(read_cifar, coarse=True)
+    ),
     "food101": Source("101,000 photographs of 101 dishes", FOOD101, read_food101, IMAGE_OPTIONS),
-    "awa2": Source("37,322 photographs of 50 kinds of animals", AWA2, read_awa2, IMAGE_OPTIONS),
+    "awa2": Source("37,322 photographs of 50 animal classes", AWA2, read_awa2, IMAGE_OPTIONS),
     "imdb": Source("50,000 film reviews, negative and positive", IMDB, read_imdb, ("encoder",)),
     "yelp-polarity": Source(
         "598,000 reviews of businesses, negative and positive", YELP_POLARITY, read_yelp_polarity, ("encoder",)
@@ -158,13 +174,13 @@ DATASETS: dict[str, Source] = {
     "20-newsgroups": Source("18,846 posts to 20 newsgroups", NEWSGROUPS, read_newsgroups, ("encoder", "remove")),
 }
 
-# Parallel corpora, which `labelkin.data.corpora` reads: what each is, and where it is.
+# Parallel corpora, which `labelkin.translate.load_corpus` reads: description and files.
 CORPORA: dict[str, tuple[str, Place]] = {
     "multi30k:en-de": ("31,014 captions in English, German, French and Czech, any pair of them", MULTI30K_PLACE),
 }
 
 
 def is_corpus(data: str) -> bool:
-    """Whether this names the two sides of a parallel corpus rather than a data set or a file."""
+    """Return whether `data` names the two sides of a parallel corpus instead of a dataset or a file."""
     first, _, second = data.partition(":")
     return bool(first and second) and data not in DATASETS and not Path(data).expanduser().exists()

@@ -1,4 +1,4 @@
-"""IMDB, Yelp polarity and 20 Newsgroups, as their archives unpack or as JSON lines.
+"""Readers of IMDB, Yelp polarity and 20 Newsgroups, unpacked or as JSON lines.
 
 JSON lines are files train.jsonl and test.jsonl of objects with a `text` and a `label`.
 """
@@ -11,7 +11,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 
 from labelkin._checks import InputError, check_choice
-from labelkin.data._dataset import Read
+from labelkin.data._dataset import RawDataset
 from labelkin.data._readers.texts import TextRow, check_utf8, decoded, read_texts, text_set
 from labelkin.structure import Taxonomy
 
@@ -19,23 +19,23 @@ QUOTE = re.compile(r"writes in|writes:|wrote:|says:|said:|^In article|^Quoted fr
 
 
 def without_headers(post: str) -> str:
-    """What follows the first empty line."""
+    """Return the part of a post after the first empty line."""
     return post.partition("\n\n")[2]
 
 
 def without_footers(post: str) -> str:
-    """Without the last block, set apart by an empty line or one of hyphens: most often a signature."""
+    """Remove the last block after an empty line or a line of hyphens, which is usually a signature."""
     lines = post.strip().split("\n")
     gaps = [place for place, line in enumerate(lines) if not line.strip().strip("-")]
     return "\n".join(lines[: gaps[-1]]) if gaps and gaps[-1] else post
 
 
 def without_quotes(post: str) -> str:
-    """Without lines that quote another post or announce that they will."""
+    """Remove lines that quote another post or introduce a quotation."""
     return "\n".join(line for line in post.split("\n") if not QUOTE.search(line))
 
 
-# In the order they are applied: a footer is sought before quotes leave gaps of their own.
+# In order of application: footers first, because removing quotes leaves empty lines.
 REMOVABLE: dict[str, Callable[[str], str]] = {
     "headers": without_headers,
     "footers": without_footers,
@@ -44,7 +44,7 @@ REMOVABLE: dict[str, Callable[[str], str]] = {
 
 
 def stripper(remove: Sequence[str] | None) -> Callable[[str], str]:
-    """Removes what is named, all of it by default, nothing for `("none",)` or nothing named."""
+    """Return a function that removes the given parts of a post: all by default, none for `("none",)` or an empty list."""
     named = list(REMOVABLE) if remove is None else [remove] if isinstance(remove, str) else list(remove)
     for name in named:
         check_choice("remove", name, (*REMOVABLE, "none"))
@@ -59,7 +59,7 @@ def stripper(remove: Sequence[str] | None) -> Callable[[str], str]:
 
 
 def group_tree(groups: Sequence[str]) -> Taxonomy:
-    """A node for each beginning that several names share: `comp`, and below it `comp.sys` beside `comp.graphics`."""
+    """Build a taxonomy from shared prefixes: `comp`, with the children `comp.sys` and `comp.graphics`."""
     edges: dict[tuple[str, str], None] = {}
     for group in groups:
         parts = group.split(".")
@@ -77,12 +77,13 @@ NEWS_FOLDERS = {part: f"20news-bydate-{part}" for part in PARTS}
 
 
 def is_imdb(folder: Path) -> bool:
+    """Return whether a folder contains IMDB."""
     unpacked = all((folder / part / name).is_dir() for part in PARTS for name in ("neg", "pos"))
-    return unpacked or _lines_labelled(folder, lambda label: label in SENTIMENTS)
+    return unpacked or _lines_labeled(folder, lambda label: label in SENTIMENTS)
 
 
-def read_imdb(folder: Path) -> Read:
-    """`train/pos/0_9.txt`, or JSON lines with 0 or 1; the reviews' `<br />` become line ends."""
+def read_imdb(folder: Path) -> RawDataset:
+    """Read `train/pos/0_9.txt` or JSON lines with labels 0 and 1; `<br />` becomes a line break."""
     if (folder / "train" / "pos").is_dir():
         tables = {part: _from_folders(folder / part, ("neg", "pos"), decoded) for part in PARTS}
     else:
@@ -95,6 +96,7 @@ def read_imdb(folder: Path) -> Read:
 
 
 def is_yelp_polarity(folder: Path) -> bool:
+    """Return whether a folder contains Yelp polarity."""
     try:
         for part in PARTS:
             with (folder / f"{part}.csv").open(newline="", encoding="utf-8") as file:
@@ -106,8 +108,8 @@ def is_yelp_polarity(folder: Path) -> bool:
     return True
 
 
-def read_yelp_polarity(folder: Path) -> Read:
-    """`train.csv` and `test.csv` without a header: 1 (negative) or 2 (positive), and the review."""
+def read_yelp_polarity(folder: Path) -> RawDataset:
+    """Read train.csv and test.csv, which have no header: 1 (negative) or 2 (positive), and the review."""
     tables = {}
     for part in PARTS:
         path = folder / f"{part}.csv"
@@ -118,16 +120,19 @@ def read_yelp_polarity(folder: Path) -> Read:
 
 
 def is_newsgroups(folder: Path) -> bool:
+    """Return whether a folder contains 20 Newsgroups."""
     unpacked = all((folder / name).is_dir() for name in NEWS_FOLDERS.values())
-    return unpacked or _lines_labelled(folder, lambda label: label.count(".") >= 1 and " " not in label)
+    return unpacked or _lines_labeled(folder, lambda label: label.count(".") >= 1 and " " not in label)
 
 
-def read_newsgroups(folder: Path, *, remove: Sequence[str] | None = None) -> Read:
-    """`20news-bydate-train/sci.space/60862`, Latin-1 as it was posted, or JSON lines with the group as label.
+def read_newsgroups(folder: Path, *, remove: Sequence[str] | None = None) -> RawDataset:
+    """Read `20news-bydate-train/sci.space/60862` in Latin-1, or JSON lines with the group as label.
 
-    `remove` names what is left out. By default that is all three of headers, footers and quotes: with them a model may
-    read the sender, the machine or the group itself, and its accuracy says little about topics (85 against 70 % of a
-    linear model on TF-IDF). A post of which nothing is left stays, as an empty text.
+    Args:
+        folder: The folder.
+        remove: Parts to remove: "headers", "footers", "quotes" (all by default). They reveal the sender, the computer or the
+            group itself, so the accuracy with them says little about topics (85 % instead of 70 % for a linear model on
+            TF-IDF). A post with nothing left stays as an empty text.
     """
     strip = stripper(remove)
     if (folder / NEWS_FOLDERS["train"]).is_dir():
@@ -143,7 +148,7 @@ def read_newsgroups(folder: Path, *, remove: Sequence[str] | None = None) -> Rea
 
 
 def _from_folders(root: Path, names: Sequence[str], decode: Callable[[bytes, Path], str]) -> list[TextRow]:
-    """One text a file, in the order of their names."""
+    """Read one text per file, sorted by name."""
     files = [(name, file) for name in names for file in sorted((root / name).iterdir()) if file.is_file()]
     return [TextRow(name, decode(file.read_bytes(), file)) for name, file in files]
 
@@ -152,8 +157,8 @@ def _latin(content: bytes, _: Path) -> str:
     return content.decode("latin-1")
 
 
-def _lines_labelled(folder: Path, fits: Callable[[str], bool]) -> bool:
-    """Whether both JSON files are there and the first labels fit."""
+def _lines_labeled(folder: Path, fits: Callable[[str], bool]) -> bool:
+    """Return whether both JSON files exist and their first labels satisfy `fits`."""
     try:
         for part in PARTS:
             with (folder / f"{part}.jsonl").open("rb") as file:
@@ -174,6 +179,6 @@ def _renamed(label: str, names: Mapping[str, str], folder: Path) -> str:
 def _yelp_row(row: Sequence[str], path: Path, line: int) -> TextRow:
     if len(row) != 2 or row[0] not in YELP:
         raise InputError(
-            f"{path}, row {line}: expected 1 or 2 and a review, got {len(row)} value(s) that begin {row[:1]}."
+            f"{path}, row {line}: expected 1 or 2, then a review, got {len(row)} value(s) starting with {row[:1]}."
         )
     return TextRow(YELP[row[0]], row[1].replace("\\n", "\n"))
