@@ -17,9 +17,9 @@ from labelkin import InputError, Taxonomy, metrics
 from labelkin.audit import audit
 from labelkin.audit._costs import in_class_order, read_costs
 from labelkin.cli._audit import audit as command
-from labelkin.cli._errors import ErrorGroup as PlainSpoken
+from labelkin.cli._errors import ErrorGroup
 
-app = typer.Typer(cls=PlainSpoken, pretty_exceptions_enable=False)
+app = typer.Typer(cls=ErrorGroup, pretty_exceptions_enable=False)
 app.command("audit")(command)
 app.callback()(lambda: None)
 

@@ -11,8 +11,8 @@ GRID = ("--grid", "label-embedding.tau=1,2")
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (GRID, "give one, as `--validation 0.1`."),
-        ((*GRID, "--validation", "0"), "give one, as `--validation 0.1`."),
+        (GRID, "add one, for example `--validation 0.1`."),
+        ((*GRID, "--validation", "0"), "add one, for example `--validation 0.1`."),
         (
             (*GRID, "--validation", "0.2", "--set", "label-embedding.tau=3"),
             "label-embedding.tau: has a value (--set) and",

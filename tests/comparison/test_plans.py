@@ -261,7 +261,7 @@ def test_what_a_budget_leaves_out_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     assert [row["seeds"] for row in found["rows"]] == [[0], [0]]
     assert [name.rpartition("-")[0] for name in found["not_begun"]] == ["one-hot-seed1", "static-labels-seed1"]
     monkeypatch.setattr(_Work, "_has_time", lambda self: False)
-    assert "2 runs of the plan have not begun and are left out." in call(*command, "--out", tmp_path).stdout
+    assert "2 runs of the plan have not started and are not in the table." in call(*command, "--out", tmp_path).stdout
     monkeypatch.undo()
     whole = call(*command[:-2], "--out", tmp_path, "--json")
     assert "are left" not in whole.stderr

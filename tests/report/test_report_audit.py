@@ -59,7 +59,7 @@ def test_the_command_writes_it_beside_its_text(arrays: dict[str, np.ndarray], tm
     np.savez(tmp_path / "p.npz", **arrays)
     told = call("audit", tmp_path / "p.npz", "--html", tmp_path / "page.html", "--json")
     assert json.loads(told.stdout)["samples"] == len(arrays["target"])
-    assert f"The page is in {tmp_path / 'page.html'}" in told.stderr
+    assert f"Wrote {tmp_path / 'page.html'}" in told.stderr
     assert (tmp_path / "page.html").stat().st_size < 8e6
     assert "ends in .html" in call("audit", tmp_path / "p.npz", "--html", tmp_path / "page.txt").stderr
     assert "no such file" in refused("audit", tmp_path / "none.npz")

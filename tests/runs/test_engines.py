@@ -139,7 +139,7 @@ def test_ctrl_c_saves_every_run_in_hand(tmp_path: Path):
     os.killpg(process.pid, signal.SIGINT)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130, told
-    assert "Go on with: labelkin compare" in told
+    assert "Resume with: labelkin compare" in told
     assert "Traceback" not in told
     assert not finished(out)
 

@@ -59,7 +59,7 @@ def test_recorded_runs_are_compared_without_training(store: Path):
 def test_runs_are_exported(store: Path, tmp_path: Path, suffix: str):
     file = tmp_path / f"results.{suffix}"
     given = ("--recipe", "003-table2", "--missing", "all of it", "--command", "labelkin compare")
-    assert call("runs", "export", store, "-o", file, *given).stdout == f"4 runs in {file}\n"
+    assert call("runs", "export", store, "-o", file, *given).stdout == f"Wrote 4 runs to {file}\n"
     if suffix == "csv":
         assert len(file.read_text().splitlines()) == 5
         return
