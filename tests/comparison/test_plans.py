@@ -7,8 +7,8 @@ from statistics import mean
 import pytest
 
 from labelkin import OBJECTIVES, InputError
-from labelkin.comparison import Plan, compare_plan, execute, outlook, read_plan
-from labelkin.comparison._api import comparisons
+from labelkin.comparison import Plan, compare_plan, describe_plan, execute, read_plan
+from labelkin.comparison._api import compare_stored_runs
 from labelkin.comparison._execute import _Work, in_words
 from labelkin.runs import Store
 from labelkin.runs._folder import locked
@@ -52,7 +52,9 @@ def test_a_plan_is_the_product_of_its_parts(plan_file: Path):
         {"data": ["digits", "mnist"], "taxonomy": ["a", None], "backbone": ["mlp", "lenet"], "seeds": 3}
     )
     assert len(wide.runs()) == 8 * len(OBJECTIVES)
-    assert "digits, mnist x 2 backbones x 2 trees x 15 objectives: 120 runs, 0 finished" in outlook(wide, Path("none"))
+    assert "digits, mnist x 2 backbones x 2 trees x 15 objectives: 120 runs, 0 finished" in describe_plan(
+        wide, Path("none")
+    )
 
 
 def test_the_chosen_value_is_the_best_on_validation_data_and_not_on_test_data(plan_file: Path, tmp_path: Path):
@@ -191,7 +193,7 @@ def test_under_a_label_a_run_counts_once_however_often_the_plan_has_it(tmp_path:
     (once,) = compare_plan(plan, tmp_path)
     runs = plan.runs()
     monkeypatch.setattr(Plan, "runs", lambda self: [*runs, *runs])
-    (twice,) = comparisons(plan, tmp_path)
+    (twice,) = compare_stored_runs(plan, tmp_path)
     assert [row.runs for row in twice.rows] == [1, 1]
     assert repr(twice) == repr(once)  # NaN is not equal to itself
 

@@ -10,7 +10,7 @@ import pytest
 
 import labelkin
 from labelkin import InputError
-from labelkin.comparison import summarise
+from labelkin.comparison import summarize
 from labelkin.runs import Store
 from labelkin.runs._folder import RunInUse, is_locked, locked
 from support.commands import call, processor_seconds, refused, run_in, start
@@ -48,7 +48,7 @@ def test_records_say_what_the_folders_hold(store: Path):
 def test_recorded_runs_are_compared_without_training(store: Path):
     told = json.loads(call("runs", "compare", store, "--json").stdout)
     assert told["rows"] == json.loads(
-        json.dumps(summarise(Store(store).records()).as_dict()["rows"]).replace("NaN", "null")
+        json.dumps(summarize(Store(store).records()).as_dict()["rows"]).replace("NaN", "null")
     )
     assert "label-smoothing" not in call("runs", "compare", store, "--objectives", "one-hot").stdout
     assert "no runs of 'one-hat'" in refused("runs", "compare", store, "--objectives", "one-hat")

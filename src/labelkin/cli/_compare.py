@@ -46,7 +46,7 @@ def compare(
     training: TrainingOptions,
 ) -> None:
     """Train each objective under one protocol and print a table of how they did."""
-    from labelkin.comparison import compare_plan, outlook, plan_for, read_plan
+    from labelkin.comparison import compare_plan, describe_plan, plan_for, read_plan
     from labelkin.runs import DataCache
 
     form = form_of(json=json, markdown=markdown, csv=csv)
@@ -70,7 +70,7 @@ def compare(
     if html is not None:
         _check_page(html, plan)
     if dry_run:
-        aside(outlook(plan, out))
+        aside(describe_plan(plan, out))
         _list_runs(plan, out)
         return
     sets = DataCache()

@@ -63,6 +63,6 @@ def objectives(json: Annotated[bool, Option("--json", help="Print JSON, with the
 
 def _words(objective: str) -> dict[str, str]:
     """The options that are arrays and may be set by a word or a file."""
-    from labelkin.runs import WORDS, option_names
+    from labelkin.runs import ARRAY_OPTIONS, option_names
 
-    return {name: WORDS[name] for name in option_names(objective) if name in WORDS}
+    return {name: ARRAY_OPTIONS[name] for name in option_names(objective) if name in ARRAY_OPTIONS}

@@ -76,7 +76,7 @@ def export(
     output: Annotated[Path, Option("--output", "-o", help="A .onnx or .pt2 file.", metavar="FILE")],
 ) -> None:
     """Write the model for other runtimes: samples as the data had them in, log-probabilities out."""
-    from labelkin.runs import export as run_export
+    from labelkin.runs import export_model as run_export
 
     with results_last():
         exported = run_export(run, output)

@@ -37,7 +37,7 @@ def train(
     training: TrainingOptions,
 ) -> None:
     """Train one model and keep it in a folder; the same command goes on with a run that was stopped."""
-    from labelkin.runs import RunSpec, check_chosen, is_begun, run_name, run_spec, tensorboard_log
+    from labelkin.runs import RunSpec, check_options_are_used, is_unfinished, run_name, run_spec, tensorboard_log
     from labelkin.runs import train_run as run_training
     from labelkin.training import Settings
 
@@ -57,9 +57,9 @@ def train(
             data_options={**data_options.chosen(), **corpus.chosen()},
             options=method.options.get(objective, {}),
         )
-        check_chosen(method.options, [objective])
+        check_options_are_used(method.options, [objective])
         folder = out or Path("runs", run_name(spec))
-        going = is_begun(spec, folder)
+        going = is_unfinished(spec, folder)
         if going:
             aside(f"{folder}: holds this run, not finished; going on with it.")
     shown = partial(progress, f"{spec.objective} seed {spec.settings.seed}", spec.settings.epochs)

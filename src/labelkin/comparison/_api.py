@@ -7,11 +7,11 @@ from typing import Any
 
 from labelkin._checks import InputError, check_names, plain
 from labelkin._files import contains_run, remove_run
-from labelkin.comparison._execute import chosen, execute, raise_failures
+from labelkin.comparison._execute import best_grid_points, execute, raise_failures
 from labelkin.comparison._plan import Arm, Plan, Planned
-from labelkin.comparison._summary import REFERENCE, Comparison, summarise
+from labelkin.comparison._summary import REFERENCE, Comparison, summarize
 from labelkin.objectives import OBJECTIVES
-from labelkin.runs import DataCache, Record, check_chosen, data_id, read_record
+from labelkin.runs import DataCache, Record, check_options_are_used, data_id, read_record
 from labelkin.training import Progress, Silent
 
 
@@ -90,7 +90,7 @@ def plan_for(
         raise InputError("compare: expected at least one objective and one seed.")
     check_names("objectives", names)
     for given in (options or {}, grids or {}):
-        check_chosen(given, names)
+        check_options_are_used(given, names)
     _check_either(options or {}, grids or {})
     arms = [
         Arm(
@@ -116,10 +116,10 @@ def compare_plan(plan: Plan, out: str | os.PathLike[str] = "runs", **how: Any) -
     """Execute a plan (`how` as in `execute`) and compare its runs: one comparison per data set, backbone and taxonomy."""
     outcome = execute(plan, out, **how)
     raise_failures(outcome)
-    return comparisons(plan, Path(out))
+    return compare_stored_runs(plan, Path(out))
 
 
-def comparisons(plan: Plan, store: Path) -> list[Comparison]:
+def compare_stored_runs(plan: Plan, store: Path) -> list[Comparison]:
     """Compare the runs of a plan that a store holds: one comparison per data set, backbone and taxonomy."""
     groups: dict[tuple[str, str | None, str | None], dict[tuple[str, str], Planned]] = {}
     for run in plan.runs():  # each run counts once per label, however often the plan has it
@@ -130,7 +130,7 @@ def comparisons(plan: Plan, store: Path) -> list[Comparison]:
         runs = list(group.values())
         records = {run.id: record for run in runs if (record := _record(store, run)) is not None}
         if records:
-            compared = summarise(chosen(runs, records), reference=plan.reference or REFERENCE)
+            compared = summarize(best_grid_points(runs, records), reference=plan.reference or REFERENCE)
             found.append(compared._replace(not_begun=[run.name for run in runs if run.id not in records]))
     return found
 

@@ -20,7 +20,7 @@ from labelkin.runs import (
     Job,
     Record,
     RunFolder,
-    check,
+    check_run,
     read_record,
     run_here,
     run_in_processes,
@@ -29,7 +29,7 @@ from labelkin.runs import (
 from labelkin.training import Interrupted, Progress, Silent
 
 
-def chosen(runs: Sequence[Planned], records: Mapping[str, Record]) -> list[Record]:
+def best_grid_points(runs: Sequence[Planned], records: Mapping[str, Record]) -> list[Record]:
     """Return the records of a plan's runs under the plan's labels; for each grid, those of the best point.
 
     `records` are by id. The label of a chosen point has its values.
@@ -76,7 +76,7 @@ class Outcome(NamedTuple):
     seconds: float
 
 
-def outlook(plan: Plan, store: Path) -> str:
+def describe_plan(plan: Plan, store: Path) -> str:
     """Describe the runs of a plan in one line."""
     runs = _once(plan.runs())
     done = sum(is_finished(store, run) for run in runs)
@@ -127,7 +127,7 @@ def execute(
     cache = DataCache() if data is None else data
     _check_all(waiting, cache)
     folder.mkdir(parents=True, exist_ok=True)
-    say(outlook(plan, folder))
+    say(describe_plan(plan, folder))
     work = _Work(folder, waiting, budget, say, at_once=jobs, weights=keep == "weights")
     if waiting:
         for event in _events(engine, work, jobs, address, cache, progress):
@@ -267,7 +267,7 @@ def _once(runs: Sequence[Planned]) -> list[Planned]:
 def _check_all(runs: Sequence[Planned], data: DataCache) -> None:
     """Check data and options of all runs before any training."""
     for run in _once_a_seed(runs):
-        check(run.spec, data.workspace(run.spec))
+        check_run(run.spec, data.workspace(run.spec))
 
 
 def _once_a_seed(runs: Sequence[Planned]) -> list[Planned]:

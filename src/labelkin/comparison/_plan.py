@@ -12,7 +12,15 @@ from typing import Any, Self
 from labelkin._checks import InputError, check_choice, check_count, check_names, listed, near
 from labelkin._extras import require
 from labelkin.objectives import OBJECTIVES
-from labelkin.runs import RunSpec, check_words, current_options, described, folder_name, known_spelling, run_id
+from labelkin.runs import (
+    RunSpec,
+    accepted_options,
+    check_relation_name,
+    current_options,
+    folder_name,
+    label_for,
+    run_id,
+)
 from labelkin.training import Settings
 
 PROTOCOLS = ("clean", "as-published")
@@ -65,8 +73,8 @@ class Planned:
     @property
     def point(self) -> str:
         """The label with the values from a grid: `"label-embedding tau=3"`."""
-        names = known_spelling(self.spec.objective, dict.fromkeys(self.chosen))
-        return described(self.label, {name: self.spec.options[name] for name in names})
+        names = accepted_options(self.spec.objective, dict.fromkeys(self.chosen))
+        return label_for(self.label, {name: self.spec.options[name] for name in names})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +131,7 @@ class Plan:
                 raise InputError(f"{arm.label}: the grid of {name!r} has no values.")
             _check_once(f"{arm.label}, the grid of {name!r}", values)
         for options in arm.points():
-            check_words(options)
+            check_relation_name(options)
 
     def runs(self) -> list[Planned]:
         """List all runs, seed by seed, so that there are early results for all objectives."""

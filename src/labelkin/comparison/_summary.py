@@ -61,17 +61,17 @@ class Comparison(NamedTuple):
     not_begun: Sequence[str] = ()  # folder names of the plan's runs that have not begun
 
     def __str__(self) -> str:
-        return table.as_text(self)
+        return table.comparison_as_text(self)
 
     def _repr_html_(self) -> str:
-        return table.as_html(self)
+        return table.comparison_as_html(self)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values; NaN where a number is undefined."""
-        return {**table.as_dict(self), "not_begun": list(self.not_begun)}
+        return {**table.comparison_as_dict(self), "not_begun": list(self.not_begun)}
 
 
-def summarise(records: Iterable[Record], *, reference: str | None = REFERENCE) -> Comparison:
+def summarize(records: Iterable[Record], *, reference: str | None = REFERENCE) -> Comparison:
     """Compare the runs of one setting (data, backbone, training) by label.
 
     Args:
@@ -81,7 +81,7 @@ def summarise(records: Iterable[Record], *, reference: str | None = REFERENCE) -
     given = list(records)
     if not given:
         raise InputError("compare: there are no runs to compare.")
-    if len(settings := by_setting(given)) > 1:
+    if len(settings := group_by_setting(given)) > 1:
         raise InputError(
             f"compare: expected runs of one setting, got {len(settings)}: {listed([name for name, _ in settings.values()], 3)}."
         )
@@ -96,7 +96,7 @@ def summarise(records: Iterable[Record], *, reference: str | None = REFERENCE) -
         rows=[row._replace(on_front=lead) for row, lead in zip(stand, leads, strict=True)],
         reference=reference if reference in grouped else None,
         data=given[0].data,
-        tree=tree_in_words(given[0].config),
+        tree=describe_tree(given[0].config),
         folder=given[0].path.parent,
         records=grouped,
         unfinished=[record for record in given if not record.finished],
@@ -113,7 +113,7 @@ def _one_a_seed(records: Iterable[Record]) -> Iterable[Record]:
     return kept.values()
 
 
-def by_setting(records: Iterable[Record]) -> dict[str, tuple[str, list[Record]]]:
+def group_by_setting(records: Iterable[Record]) -> dict[str, tuple[str, list[Record]]]:
     """Group runs that differ in objective, options and seed alone. Returns a name and the runs of each group."""
     found: dict[str, tuple[str, list[Record]]] = {}
     for record in records:
@@ -138,7 +138,7 @@ NO_MATTER = (
 )  # settings that do not matter for a comparison
 
 
-def only(records: Sequence[Record], labels: Sequence[str]) -> list[Record]:
+def runs_with_labels(records: Sequence[Record], labels: Sequence[str]) -> list[Record]:
     """Return the runs with these labels."""
     known = sorted({record.label for record in records})
     for label in labels:
@@ -149,7 +149,7 @@ def only(records: Sequence[Record], labels: Sequence[str]) -> list[Record]:
     return [record for record in records if record.label in labels]
 
 
-def tree_in_words(config: Mapping[str, Any]) -> str:
+def describe_tree(config: Mapping[str, Any]) -> str:
     """Say where the tree of a run came from."""
     if config["tree"] == "given":
         return f"{config['taxonomy']!r}, as given"

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from labelkin._checks import InputError, check_choice, check_count, check_number, listed, near
-from labelkin.comparison import PROTOCOLS, Plan, chosen, execute
+from labelkin.comparison import PROTOCOLS, Plan, best_grid_points, execute
 from labelkin.papers._assess import NOT_ASKED, Conditions, Reproduction, assess
 from labelkin.papers._claim_checks import embedding_of
 from labelkin.papers._extra_metrics import extra_measures, time_hierarchical
@@ -227,7 +227,7 @@ class _Work:
         folders = {run.id: self.engine.store / run.name for run in planned}
         found = {name: record for name, path in folders.items() if (record := _finished(path)) is not None}
         arms = sorted((arm.label for arm in plan.arms), key=len, reverse=True)
-        for record in chosen(planned, found):
+        for record in best_grid_points(planned, found):
             yield record._replace(label=next(label for label in arms if record.label.startswith(label)))
 
     def _run(self, record: Record) -> Run:

@@ -4,7 +4,16 @@ from collections.abc import Iterable, Sequence
 from math import isnan
 from typing import NamedTuple
 
-from labelkin.comparison import REFERENCE, Comparison, Row, as_markdown, by_setting, summarise, tree_in_words, verdict
+from labelkin.comparison import (
+    REFERENCE,
+    Comparison,
+    Row,
+    comparison_as_markdown,
+    comparison_verdict,
+    describe_tree,
+    group_by_setting,
+    summarize,
+)
 from labelkin.runs import Results
 
 SHOWN_BETTER, SHOWN_WORSE, UNCLEAR, ONE_SEED = "better", "worse", "no difference shown", "one seed"
@@ -35,8 +44,8 @@ def settings_of(found: Iterable[Results]) -> list[Setting]:
     """Every setting in which one-hot was trained beside another objective."""
     settings = []
     for results in found:
-        for name, runs in by_setting(results.runs).values():
-            compared = summarise(runs, reference=REFERENCE)
+        for name, runs in group_by_setting(results.runs).values():
+            compared = summarize(runs, reference=REFERENCE)
             if compared.reference is not None and len(compared.rows) > 1:
                 settings.append(Setting(_named(name, compared), results.name, compared))
     return settings
@@ -106,13 +115,13 @@ def _section(results: Results) -> str:
     if results.command:
         parts.append(f"```sh\n{results.command}\n```")
     parts += [f"Missing: {said}" for said in results.missing]
-    for name, runs in by_setting(results.runs).values():
-        compared = summarise(runs)
-        tree = tree_in_words(runs[0].config)
+    for name, runs in group_by_setting(results.runs).values():
+        compared = summarize(runs)
+        tree = describe_tree(runs[0].config)
         parts.append(f"### {name}\n\nThe tree: {tree}. {_verdict(compared)}")
-        parts.append(as_markdown(compared))
+        parts.append(comparison_as_markdown(compared))
     return "\n\n".join(parts) + "\n"
 
 
 def _verdict(compared: Comparison) -> str:
-    return verdict(compared) if compared.reference is not None and len(compared.rows) > 1 else ""
+    return comparison_verdict(compared) if compared.reference is not None and len(compared.rows) > 1 else ""

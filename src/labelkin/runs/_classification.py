@@ -13,7 +13,7 @@ from labelkin.data import PARTS, Dataset, fingerprint, labels_beside, samples_of
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.runs._folder import RunFolder, locked
 from labelkin.runs._identity import data_id, run_id
-from labelkin.runs._setup import check_machine, environment, other_process, saved_context
+from labelkin.runs._setup import check_machine, environment, is_other_process, saved_context
 from labelkin.runs._spec import RunSpec
 from labelkin.runs._workspace import DataWorkspace
 from labelkin.training import Classify, Place, Progress, Trained, Trainer, build_model, check_accumulation, resolved
@@ -55,7 +55,7 @@ def train(
     task = Classify(dataset, context.tree())
     folder = None if path is None else RunFolder(os.fspath(path))
     trainer = Trainer(model, task, spec.settings, checkpoint=folder, progress=progress, log=log)
-    with nullcontext() if folder is None or other_process() else locked(folder.path):
+    with nullcontext() if folder is None or is_other_process() else locked(folder.path):
         if folder is not None:
             _begin(folder, spec, backbone, dataset, context, options)
         trained = trainer.fit(resume=resume)
@@ -82,7 +82,7 @@ def _begin(
     options: Mapping[str, Any],
 ) -> None:
     """Write the configuration of a new run. Only the first of several processes does it."""
-    if (folder.path / "config.json").exists() or other_process():
+    if (folder.path / "config.json").exists() or is_other_process():
         return
     config = {
         "id": run_id(spec),

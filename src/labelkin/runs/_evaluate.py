@@ -13,7 +13,7 @@ from labelkin._checks import InputError, listed, near
 from labelkin.data import ArraySplit, Batches, Split, read_held_out
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._identity import check_unchanged, data_changed
-from labelkin.runs._predictor import Predictor, load_run, run_at
+from labelkin.runs._predictor import Predictor, existing_run_folder, load_run
 from labelkin.runs._setup import fastest_device
 from labelkin.runs._workspace import DataWorkspace
 from labelkin.training import final_metrics
@@ -52,7 +52,7 @@ def evaluate(
         >>> labelkin.evaluate(run).samples
         359
     """
-    config, options = RunFolder(run_at(run)).config, dict(data_options or {})
+    config, options = RunFolder(existing_run_folder(run)).config, dict(data_options or {})
     if data is None:
         check_unchanged(
             config, otherwise=", or give them as DATA (`labelkin evaluate RUN DATA`) to evaluate on all of them"

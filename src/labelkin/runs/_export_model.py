@@ -60,7 +60,7 @@ class Portable(nn.Module):
         return self.model.objective.log_probs(self.model((inputs.float() - self.shift) / self.scale))
 
 
-def export(run: str | os.PathLike[str], path: str | os.PathLike[str]) -> Exported:
+def export_model(run: str | os.PathLike[str], path: str | os.PathLike[str]) -> Exported:
     """Write the model of a run to `.onnx` or `.pt2` (torch.export) for batches of any size.
 
     The exported program is run before it is written: if its log-probabilities on random samples differ from the model's by more

@@ -9,7 +9,7 @@ from labelkin.runs._kinds import kind_of
 from labelkin.runs._spec import RunSpec
 
 
-def check_apart(
+def check_no_overwrite(
     output: str | os.PathLike[str],
     *,
     inputs: Iterable[str | os.PathLike[str]],

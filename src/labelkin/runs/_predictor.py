@@ -16,9 +16,9 @@ from labelkin._files import write_text
 from labelkin.data import Normalize, OnError, Samples, Unlabelled, read_unlabelled
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._kinds import kind_in
-from labelkin.runs._overwrite_guard import check_apart
+from labelkin.runs._overwrite_guard import check_no_overwrite
 from labelkin.runs._setup import fastest_device, restored_context
-from labelkin.runs._spec import RunSpec, known_spelling
+from labelkin.runs._spec import RunSpec, accepted_options
 from labelkin.structure import Taxonomy
 from labelkin.training import build_model
 
@@ -50,7 +50,7 @@ class Predictor(nn.Module):
         self.samples = Samples(**setup["samples"])
         self.model = build_model(
             self.spec.objective,
-            known_spelling(self.spec.objective, setup["options"]),
+            accepted_options(self.spec.objective, setup["options"]),
             config["resolved_backbone"],
             self.shape,
             context,
@@ -142,7 +142,7 @@ def load_run(run: str | os.PathLike[str]) -> Predictor:
         >>> len(model.predict(digits.test.inputs[:5]).classes)
         5
     """
-    folder = RunFolder(run_at(run))
+    folder = RunFolder(existing_run_folder(run))
     if kind_in(folder.config) == "translation":
         raise InputError(f"{os.fspath(run)}: is a translation run; use `labelkin translate` for it.")
     return Predictor(folder)
@@ -150,10 +150,10 @@ def load_run(run: str | os.PathLike[str]) -> Predictor:
 
 def run_spec(run: str | os.PathLike[str]) -> RunSpec:
     """Read the spec of a run from its folder."""
-    return RunSpec.from_dict(RunFolder(run_at(run)).config)
+    return RunSpec.from_dict(RunFolder(existing_run_folder(run)).config)
 
 
-def run_at(path: str | os.PathLike[str]) -> Path:
+def existing_run_folder(path: str | os.PathLike[str]) -> Path:
     """Return the path of a run's folder. If it is not one, the error lists the runs below it."""
     folder = Path(path)
     if not folder.is_dir():
@@ -183,7 +183,7 @@ def write_predictions(
     """
     target = Path(output)
     write = _writer(target)
-    check_apart(target, inputs=inputs, run=run, spec=run_spec(run))
+    check_no_overwrite(target, inputs=inputs, run=run, spec=run_spec(run))
     predictor = load_run(run).to(fastest_device())
     found = read_unlabelled(inputs, shape=predictor.shape, samples=predictor.samples, on_error=on_error)
     rows = [row for part in found if len(part.inputs) for row in _rows(predictor, part)]

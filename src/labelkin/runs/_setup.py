@@ -60,7 +60,7 @@ def check_machine(settings: Settings) -> None:
         ) from error
 
 
-def other_process() -> bool:
+def is_other_process() -> bool:
     """Whether this is not the first of several processes that train one run."""
     return int(os.environ.get("LOCAL_RANK", "0")) > 0
 

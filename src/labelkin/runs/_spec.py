@@ -15,7 +15,7 @@ from labelkin.training import Settings
 
 LARGEST_SEED = 2**63 - 1
 # Options whose values are arrays, and the names and files that can be given instead.
-WORDS = {
+ARRAY_OPTIONS = {
     "relation": f"{', '.join(RELATIONS)}, embedding:ENCODER, or a .npy or .csv file of K x K numbers",
     "vectors": "an encoder (minilm, hf:NAME, st:NAME, a model's folder), or a .npy, .csv, .jsonl or .parquet file",
 }
@@ -65,7 +65,7 @@ class RunSpec:
                 f"there is no objective {self.objective!r}.{near(self.objective, OBJECTIVES)} Known: {known}."
             )
         known_options = option_names(self.objective)
-        object.__setattr__(self, "options", known_spelling(self.objective, self.options))
+        object.__setattr__(self, "options", accepted_options(self.objective, self.options))
         for name in self.options:
             if name not in known_options:
                 takes = f"it takes {listed(known_options, limit=99)}" if known_options else "it takes none"
@@ -94,7 +94,7 @@ def option_names(objective: str) -> list[str]:
     return OBJECTIVES[objective].free_options()
 
 
-def known_spelling(objective: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def accepted_options(objective: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options under the names that the objective takes, where they are given under an earlier or a later name."""
     known = option_names(objective)
     found: dict[str, Any] = {}
@@ -104,16 +104,18 @@ def known_spelling(objective: str, options: Mapping[str, Any]) -> dict[str, Any]
     return found
 
 
-def check_words(options: Mapping[str, Any]) -> None:
+def check_relation_name(options: Mapping[str, Any]) -> None:
     """Refuse an unknown name of a relation. This needs no data."""
     relation = options.get("relation")
     if not isinstance(relation, str) or relation in RELATIONS or Path(relation).is_file():
         return
     if not (relation.startswith("embedding:") and relation != "embedding:"):
-        raise InputError(f"relation: expected {WORDS['relation']}, got {relation!r}.{near(relation, RELATIONS)}")
+        raise InputError(
+            f"relation: expected {ARRAY_OPTIONS['relation']}, got {relation!r}.{near(relation, RELATIONS)}"
+        )
 
 
-def check_chosen(options: Mapping[str, Mapping[str, Any]], objectives: Sequence[str]) -> None:
+def check_options_are_used(options: Mapping[str, Mapping[str, Any]], objectives: Sequence[str]) -> None:
     """Refuse options for an objective that is not trained."""
     for name in options:
         if name not in objectives:

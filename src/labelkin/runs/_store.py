@@ -111,13 +111,13 @@ def read_record(path: Path) -> Record | None:
     return Record(
         id=config["id"],
         path=path,
-        label=described(config["objective"], current_options(config["objective"], config["options"])),
+        label=label_for(config["objective"], current_options(config["objective"], config["options"])),
         config=config,
         final=read_final(path),
         seconds=read_seconds(path),
     )
 
 
-def described(objective: str, options: Mapping[str, Any]) -> str:
+def label_for(objective: str, options: Mapping[str, Any]) -> str:
     """Return a label such as `"label-embedding tau=3"`."""
     return " ".join([objective, *(f"{name}={value}" for name, value in options.items())])

@@ -10,7 +10,7 @@ from labelkin.objectives import OBJECTIVES
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._identity import run_id
 from labelkin.runs._kinds import kind_of
-from labelkin.runs._setup import other_process
+from labelkin.runs._setup import is_other_process
 from labelkin.runs._spec import RunSpec
 from labelkin.runs._workspace import DataWorkspace
 from labelkin.training import Progress, Silent, Trained
@@ -39,27 +39,27 @@ def train_run(
         The trained model with its history and metrics.
     """
     if path is not None and (Path(path) / "config.json").exists():
-        if not resume and not other_process():  # other processes find what the first one wrote
+        if not resume and not is_other_process():  # other processes find what the first one wrote
             raise InputError(
                 f"{path}: already holds a run; resume it with `labelkin train --resume {shlex.quote(str(path))}`, or choose "
                 "another folder."
             )
         check_same(path, spec)
-    elif path is not None and not other_process():
+    elif path is not None and not is_other_process():
         RunFolder(os.fspath(path)).check_free()
     own = workspace if workspace is not None and workspace.serves(spec) else DataWorkspace(spec)
     return kind_of(spec.data).train(spec, path, resume=resume, workspace=own, progress=progress, log=log)
 
 
-def check(spec: RunSpec, workspace: DataWorkspace) -> None:
+def check_run(spec: RunSpec, workspace: DataWorkspace) -> None:
     """Refuse what the data, the objective or the machine do not allow, before any folder is made."""
     kind_of(spec.data).check(spec, workspace)
 
 
-def is_begun(spec: RunSpec, path: str | os.PathLike[str]) -> bool:
+def is_unfinished(spec: RunSpec, path: str | os.PathLike[str]) -> bool:
     """Whether the folder holds this run and it has not finished. A finished or a different run is refused."""
     folder = RunFolder(os.fspath(path))
-    if other_process():  # the first process checked the folder, and may have begun the run since
+    if is_other_process():  # the first process checked the folder, and may have begun the run since
         return (folder.path / "state.json").exists()
     if not (folder.path / "config.json").exists():
         folder.check_free()

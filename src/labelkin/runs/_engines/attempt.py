@@ -46,7 +46,7 @@ class Event(NamedTuple):
     message: str = ""
 
 
-def attempt(job: Job, data: DataCache, progress: Callable[[int], Progress] = lambda steps: Silent()) -> Event:
+def train_job(job: Job, data: DataCache, progress: Callable[[int], Progress] = lambda steps: Silent()) -> Event:
     """Train the run, or resume it."""
     try:
         train(job.spec, job.folder, resume=True, workspace=data.workspace(job.spec), progress=progress)
@@ -106,4 +106,4 @@ class Retries:
 def run_here(jobs: Iterator[Job], *, data: DataCache, progress: Callable[[str, int, int], Progress]) -> Iterator[Event]:
     """Train each job and yield its event. `data` holds the data sets that were read before."""
     for job in jobs:
-        yield attempt(job, data, partial(progress, job.title, job.spec.settings.epochs))
+        yield train_job(job, data, partial(progress, job.title, job.spec.settings.epochs))

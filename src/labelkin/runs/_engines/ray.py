@@ -9,7 +9,7 @@ from typing import Any
 
 from labelkin._checks import InputError
 from labelkin._extras import require
-from labelkin.runs._engines.attempt import Event, Job, Retries, attempt
+from labelkin.runs._engines.attempt import Event, Job, Retries, train_job
 from labelkin.runs._workspace import DataCache
 
 
@@ -95,5 +95,5 @@ def _attempt_there(values: dict[str, Any], token: str) -> dict[str, str]:
         said = f"{Path(token).parent}: a Ray node cannot see this folder; put the store on a file system that all nodes share."
         return {"kind": "refused", "message": said}
     job = Job.from_dict(values)
-    event = attempt(job, DataCache())
+    event = train_job(job, DataCache())
     return {"kind": event.kind, "message": event.message}
