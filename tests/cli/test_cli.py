@@ -348,7 +348,7 @@ BAD_ARGUMENTS = {
     ),
     "a setting of what is not trained": (
         ("--objectives", "one-hot", "--set", "retrospection.tau=3"),
-        "given for 'retrospection', which is not among the objectives trained",
+        "'retrospection' has options but is not trained",
     ),
     "a setting out of range": (
         ("--objectives", "one-hot,retrospection", "--set", "retrospection.tau=-1"),

@@ -232,7 +232,7 @@ def test_every_column_has_a_cell():
     ],
 )
 def test_what_cannot_be_recorded_is_refused_before_anything_is_written(wrong: dict, name: str, tmp_path: Path):
-    with pytest.raises(InputError, match=f"{name}: a recorded run takes numbers"):
+    with pytest.raises(InputError, match=f"{name}: expected a number, a string or a list"):
         labelkin.compare(objectives=["semantic-smoothing"], out=tmp_path / "runs", epochs=1, **wrong)
     assert not (tmp_path / "runs").exists()
 

@@ -11,8 +11,8 @@ from labelkin.comparison import Plan, compare_plan, describe_plan, execute, read
 from labelkin.comparison._api import compare_stored_runs
 from labelkin.comparison._execute import _Work, in_words
 from labelkin.runs import Store
-from labelkin.runs._folder import locked
 from labelkin.runs._identity import run_id
+from labelkin.runs._run_files import locked
 from labelkin.training import Settings
 from labelkin.training import _settings as settings
 from support.commands import call, refused, run_in

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from labelkin.runs._export_model import Exported as Exported
     from labelkin.runs._export_model import export_model as export_model
     from labelkin.runs._folder import RunFolder as RunFolder
-    from labelkin.runs._folder import locked as locked
     from labelkin.runs._identity import check_unchanged as check_unchanged
     from labelkin.runs._identity import data_id as data_id
     from labelkin.runs._identity import folder_name as folder_name
@@ -42,6 +41,9 @@ if TYPE_CHECKING:
     from labelkin.runs._results_file import Results as Results
     from labelkin.runs._results_file import export_runs as export_runs
     from labelkin.runs._results_file import read_results as read_results
+    from labelkin.runs._run_files import MEASURES as MEASURES
+    from labelkin.runs._run_files import locked as locked
+    from labelkin.runs._run_files import read_measures as read_measures
     from labelkin.runs._setup import check_machine as check_machine
     from labelkin.runs._setup import environment as environment
     from labelkin.runs._setup import fastest_device as fastest_device
@@ -69,10 +71,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "_api": ["TrainedRun", "train"],
-        "_engines": ["ENGINES"],
-        "_engines.attempt": ["Event", "Job", "train_job", "run_here"],
-        "_engines.processes": ["run_in_processes"],
-        "_engines.ray": ["run_on_ray"],
         "_evaluate": ["Evaluated", "evaluate"],
         "_export_model": ["Exported", "export_model"],
         "_folder": ["RunFolder"],
@@ -84,11 +82,15 @@ __getattr__, __dir__, __all__ = lazy_exports(
     },
     internal={
         "_compatibility": ["current_options", "settings_that_count"],
-        "_folder": ["locked"],
+        "_engines": ["ENGINES"],
+        "_engines.attempt": ["Event", "Job", "run_here", "train_job"],
+        "_engines.processes": ["run_in_processes"],
+        "_engines.ray": ["run_on_ray"],
         "_identity": ["check_unchanged", "data_id", "folder_name", "run_id", "run_name"],
         "_kinds": ["kind_in", "kind_name"],
         "_overwrite_guard": ["check_no_overwrite"],
         "_predictor": ["existing_run_folder"],
+        "_run_files": ["MEASURES", "locked", "read_measures"],
         "_results_file": ["Results", "export_runs", "read_results"],
         "_setup": [
             "check_machine",

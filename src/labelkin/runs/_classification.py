@@ -11,8 +11,9 @@ import torch
 from labelkin import models
 from labelkin.data import PARTS, Dataset, fingerprint, labels_beside, samples_of
 from labelkin.objectives import OBJECTIVES, Context
-from labelkin.runs._folder import RunFolder, locked
+from labelkin.runs._folder import RunFolder
 from labelkin.runs._identity import data_id, run_id
+from labelkin.runs._run_files import locked
 from labelkin.runs._setup import check_machine, environment, is_other_process, saved_context
 from labelkin.runs._spec import RunSpec
 from labelkin.runs._workspace import DataWorkspace
@@ -25,10 +26,10 @@ COMMAND = "evaluate"
 
 
 def check(spec: RunSpec, workspace: DataWorkspace) -> None:
-    """Refuse what the data, the objective or the machine do not allow, before any training."""
+    """Refuse a run that the data, the objective or the machine do not allow, before any training."""
     workspace.try_objective(spec)
     if spec.backbone in models.BACKBONES or (spec.backbone is not None and ":" not in spec.backbone):
-        shape = workspace.dataset.shape  # read before, or the data would be on the meta device too
+        shape = workspace.dataset.shape  # read outside the `with`, which would put the data on the meta device
         with torch.device("meta"):
             models.build(spec.backbone, shape)
     check_accumulation(OBJECTIVES[spec.objective], spec.settings)
@@ -45,7 +46,7 @@ def train(
     progress: Callable[[int], Progress],
     log: Callable[[Mapping[str, float]], None],
 ) -> Trained:
-    """Train a classifier; see `labelkin.runs._train.train`."""
+    """Train a classifier; see `labelkin.runs.train_run`."""
     check(spec, workspace)
     dataset = workspace.dataset
     backbone = spec.backbone or models.default(dataset.shape)
@@ -60,7 +61,7 @@ def train(
             _begin(folder, spec, backbone, dataset, context, options)
         trained = trainer.fit(resume=resume)
         if torch.distributed.is_initialized():
-            torch.distributed.barrier()  # the first process has written what the others may read
+            torch.distributed.barrier()  # the first process writes the files that the others read
     return trained
 
 

@@ -1,4 +1,4 @@
-"""Train one run from its spec and keep it in its folder. The kind of the run does the work (see `kinds`)."""
+"""Train one run from its spec and keep it in its folder. The module of its kind does the work (see `_kinds.py`)."""
 
 import os
 import shlex
@@ -31,18 +31,25 @@ def train_run(
         spec: The run.
         path: The folder to keep the run in. None keeps nothing.
         resume: Continue from the last saved state if the folder holds this run.
-        workspace: Data that were read before. They are read again if they do not match the spec.
+        workspace: Data that were read before. They are ignored if they do not match the spec.
         progress: Called with the number of steps per epoch; returns the object that shows them.
         log: Called with the metrics of each epoch.
 
     Returns:
         The trained model with its history and metrics.
+
+    Example:
+        >>> from labelkin.runs import RunSpec, train_run
+        >>> from labelkin.training import Settings
+        >>> trained = train_run(RunSpec(data="digits", settings=Settings(epochs=1)))
+        >>> 0 <= trained.metrics["accuracy"] <= 1
+        True
     """
     if path is not None and (Path(path) / "config.json").exists():
-        if not resume and not is_other_process():  # other processes find what the first one wrote
+        if not resume and not is_other_process():  # the first process has written the folder
             raise InputError(
-                f"{path}: already holds a run; resume it with `labelkin train --resume {shlex.quote(str(path))}`, or choose "
-                "another folder."
+                f"{path}: this folder already contains a run; resume it with `labelkin train --resume "
+                f"{shlex.quote(str(path))}`, or choose another folder."
             )
         check_same(path, spec)
     elif path is not None and not is_other_process():
@@ -52,12 +59,12 @@ def train_run(
 
 
 def check_run(spec: RunSpec, workspace: DataWorkspace) -> None:
-    """Refuse what the data, the objective or the machine do not allow, before any folder is made."""
+    """Refuse a run that the data, the objective or the machine do not allow, before any folder is created."""
     kind_of(spec.data).check(spec, workspace)
 
 
 def is_unfinished(spec: RunSpec, path: str | os.PathLike[str]) -> bool:
-    """Whether the folder holds this run and it has not finished. A finished or a different run is refused."""
+    """Return whether the folder contains this run, unfinished. A finished run and a different run are refused."""
     folder = RunFolder(os.fspath(path))
     if is_other_process():  # the first process checked the folder, and may have begun the run since
         return (folder.path / "state.json").exists()
@@ -67,7 +74,7 @@ def is_unfinished(spec: RunSpec, path: str | os.PathLike[str]) -> bool:
     check_same(path, spec)
     if folder.final is not None:
         use = f"labelkin {kind_of(spec.data).COMMAND} {shlex.quote(str(path))}"
-        raise InputError(f"{path}: this run is finished; use it with `{use}`, or train it again with another --out.")
+        raise InputError(f"{path}: this run is finished; use it with `{use}`, or choose another folder with --out.")
     return True
 
 
@@ -82,5 +89,7 @@ def check_same(path: str | os.PathLike[str], spec: RunSpec) -> None:
             f"{path}: trained with revision {config['revision']} of {spec.objective!r}; this labelkin has revision {revision}, "
             "which gives different results; choose another folder, or remove this one."
         )
-    apart = spec.differs_in(RunSpec.from_dict(config))[:3] or ["files of other content"]
-    raise InputError(f"{path}: holds a run with {'; '.join(apart)}; choose another folder, or remove this one.")
+    differences = spec.differs_in(RunSpec.from_dict(config))[:3] or ["files of other content"]
+    raise InputError(
+        f"{path}: this folder holds a run with {'; '.join(differences)}; choose another folder, or remove this one."
+    )
