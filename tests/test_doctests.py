@@ -11,7 +11,20 @@ import torch
 
 import labelkin
 
-ROOMS = ["structure", "relations", "functional", "objectives", "models", "analysis", "bench", "metrics", "decide", "runs", "comparison", "papers"]
+ROOMS = [
+    "structure",
+    "relations",
+    "functional",
+    "objectives",
+    "models",
+    "analysis",
+    "bench",
+    "metrics",
+    "decide",
+    "runs",
+    "comparison",
+    "papers",
+]
 
 
 def modules(room: str) -> list[str]:

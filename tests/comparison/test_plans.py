@@ -85,7 +85,7 @@ BAD = {
     "an unknown setting": ({"training": {"epoch": 1}}, "epoch: there is no training setting .*Did you mean 'epochs'"),
     "training of its own": (
         {"objectives": {"one-hot": {"training": QUICK}}},
-        "the clean protocol trains all objectives alike",
+        "the clean protocol trains all objectives with the same settings",
     ),
     "the best test epoch": ({"training": {"report": "best-test"}}, "report: the clean protocol takes auto or last"),
     "training mode": ({"training": {"evaluation": "batch-statistics"}}, "evaluation: the clean protocol takes eval"),
@@ -103,18 +103,18 @@ BAD = {
         {"objectives": ["one-hot"], "reference": "onehot"},
         "reference: 'onehot' is not among.*Did you mean",
     ),
-    "a seed in training": ({"training": {"seed": 1}}, "list the seeds of a plan under `seeds`"),
-    "a seed twice": ({"seeds": [1, 1]}, "seeds: expected each once"),
+    "a seed in training": ({"training": {"seed": 1}}, "a plan takes its seeds from `seeds`"),
+    "a seed twice": ({"seeds": [1, 1]}, "seeds: expected no duplicates"),
     "a seed that is too large": ({"seeds": [0, 2**63]}, "seed: expected a whole number from 0 to 9223372036854775807"),
-    "data twice": ({"data": ["digits", "digits"]}, "data: expected each once, got digits, digits"),
-    "a backbone twice": ({"backbone": ["mlp", None, "mlp"]}, "backbone: expected each once"),
-    "a tree twice": ({"taxonomy": [None, None]}, "taxonomy: expected each once"),
+    "data twice": ({"data": ["digits", "digits"]}, "data: expected no duplicates, got digits, digits"),
+    "a backbone twice": ({"backbone": ["mlp", None, "mlp"]}, "backbone: expected no duplicates"),
+    "a tree twice": ({"taxonomy": [None, None]}, "taxonomy: expected no duplicates"),
     "a value twice": (
         {
             "objectives": {"label-embedding": {"tau": {"grid": [1, 2, 1.0]}}},
             "data_options": {"validation_fraction": 0.1},
         },
-        "label-embedding, the grid of 'tau': expected each once, got 1, 2, 1.0",
+        "label-embedding, the grid of 'tau': expected no duplicates, got 1, 2, 1.0",
     ),
     "a relation that is not": (
         {"objectives": {"semantic-smoothing": {"relation": "ordinl"}}},
@@ -257,8 +257,8 @@ def test_what_a_budget_leaves_out_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(_Work, "_has_time", lambda self: self.done < 2)
     command = ("compare", "--objectives", "one-hot,static-labels", "--seeds", "0,1", "--epochs", 1, "--budget", "90s")
     told = call(*command, "--out", tmp_path, "--json")
-    left = "2 of 4 runs are left: they would not have finished within the budget of 90 s; run the same command again"
-    assert f"{left} to train them." in told.stderr.splitlines()
+    left = "2 of 4 runs were skipped, because they would not have finished within the budget of 90 s; run the same command"
+    assert f"{left} again to train them." in told.stderr.splitlines()
     found = json.loads(told.stdout)
     assert [row["seeds"] for row in found["rows"]] == [[0], [0]]
     assert [name.rpartition("-")[0] for name in found["not_begun"]] == ["one-hot-seed1", "static-labels-seed1"]

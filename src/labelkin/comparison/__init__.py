@@ -48,13 +48,14 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "_api": ["compare", "compare_plan"],
-        "_execute": ["Outcome", "best_grid_points", "execute", "describe_plan"],
-        "_plan": ["Arm", "PROTOCOLS", "Plan", "Planned", "read_plan"],
+        "_execute": ["Outcome", "execute"],
+        "_plan": ["Arm", "Plan", "Planned", "read_plan"],
         "_summary": ["Comparison", "Row", "summarize"],
     },
     internal={
         "_api": ["compare_stored_runs", "demo", "plan_for"],
-        "_execute": ["is_finished"],
+        "_execute": ["best_grid_points", "describe_plan", "is_finished"],
+        "_plan": ["PROTOCOLS"],
         "_statistics": ["Paired", "better_by_chance", "paired"],
         "_summary": ["REFERENCE", "group_by_setting", "comparison_titles", "runs_with_labels", "describe_tree"],
         "_table": [

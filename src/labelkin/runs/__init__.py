@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from labelkin.runs._results_file import export_runs as export_runs
     from labelkin.runs._results_file import read_results as read_results
     from labelkin.runs._run_files import MEASURES as MEASURES
+    from labelkin.runs._run_files import is_finished_run as is_finished_run
     from labelkin.runs._run_files import locked as locked
     from labelkin.runs._run_files import read_measures as read_measures
     from labelkin.runs._setup import check_machine as check_machine
@@ -90,7 +91,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_kinds": ["kind_in", "kind_name"],
         "_overwrite_guard": ["check_no_overwrite"],
         "_predictor": ["existing_run_folder"],
-        "_run_files": ["MEASURES", "locked", "read_measures"],
+        "_run_files": ["MEASURES", "is_finished_run", "locked", "read_measures"],
         "_results_file": ["Results", "export_runs", "read_results"],
         "_setup": [
             "check_machine",

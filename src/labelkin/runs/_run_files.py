@@ -45,6 +45,11 @@ def read_config(folder: Path) -> dict[str, Any] | None:
     return config
 
 
+def is_finished_run(folder: Path) -> bool:
+    """Return whether a folder contains a finished run, without reading its files."""
+    return (folder / "final.json").exists() and (folder / "config.json").exists()
+
+
 def read_final(folder: Path) -> dict[str, float] | None:
     """Read the metrics on the test set, NaN where one is undefined. Returns None if the run has not finished."""
     final = read_json(folder / "final.json")
