@@ -257,7 +257,9 @@ def test_what_a_budget_leaves_out_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(_Work, "_has_time", lambda self: self.done < 2)
     command = ("compare", "--objectives", "one-hot,static-labels", "--seeds", "0,1", "--epochs", 1, "--budget", "90s")
     told = call(*command, "--out", tmp_path, "--json")
-    left = "2 of 4 runs were skipped, because they would not have finished within the budget of 90 s; run the same command"
+    left = (
+        "2 of 4 runs were skipped, because they would not have finished within the budget of 90 s; run the same command"
+    )
     assert f"{left} again to train them." in told.stderr.splitlines()
     found = json.loads(told.stdout)
     assert [row["seeds"] for row in found["rows"]] == [[0], [0]]

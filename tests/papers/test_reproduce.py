@@ -18,9 +18,9 @@ from labelkin.papers import recipe, recipe_ids, reproduce
 from labelkin.papers._assess import Conditions, assess, summary
 from labelkin.papers._claims import check
 from labelkin.papers._extra_metrics import hierarchical_by_loop
-from labelkin.papers._measured import Measured, Run, judge, measured, restlessness
+from labelkin.papers._measured import Measured, Run, fluctuation, judge, measured
 from labelkin.papers._published import Cell, Figure, Measure
-from labelkin.papers._run_recipe import Wanted, asked_for, backbone_for, plan_for, scaled, seeds_of
+from labelkin.papers._run_recipe import Wanted, backbone_for, is_requested, plan_for, scaled, seeds_of
 from labelkin.runs import RunSpec, Store
 from labelkin.runs import train_run as train
 from labelkin.structure import Taxonomy
@@ -70,7 +70,7 @@ def test_every_table_and_figure_has_a_recipe():
 @pytest.mark.parametrize("name", recipe_ids())
 def test_a_recipe_fits_what_it_shows(name):
     found = recipe(name)
-    printed = found.printed
+    printed = found.published
     assert found.id == f"{found.paper}-{found.shows}"
     assert found.command.startswith(f"labelkin reproduce {name}")
     assert all(part.plan or part.not_run or part.needs for part in found.parts)
@@ -126,7 +126,7 @@ def flat(names):
 def test_recipes_and_published_numbers_are_read_without_torch():
     code = (
         "import sys; from labelkin.papers._recipe import recipe, recipe_ids; "
-        "[recipe(name).printed for name in recipe_ids()]; sys.exit('torch' in sys.modules)"
+        "[recipe(name).published for name in recipe_ids()]; sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -146,8 +146,8 @@ def test_seeds_are_the_papers_first():
 
 def test_a_name_that_is_given_means_itself():
     names = ("CIFAR-10", "CIFAR-100")
-    assert [asked_for(name, ["CIFAR-10"], names) for name in names] == [True, False]
-    assert [asked_for(name, ["CIFAR"], names) for name in names] == [True, True]
+    assert [is_requested(name, ["CIFAR-10"], names) for name in names] == [True, False]
+    assert [is_requested(name, ["CIFAR"], names) for name in names] == [True, True]
 
 
 def test_a_network_that_cannot_be_had_is_replaced_or_left_out(monkeypatch):
@@ -193,7 +193,7 @@ def test_a_level_without_any_spread_says_so():
         (23.97, [24.0, 27.0], [27.0, 27.1], "direction as published, not settled"),  # -3.0, -0.1
         (23.97, [30.0, 30.2], [27.0, 27.1], "direction reversed"),  # +3.0, +3.1
         (23.97, [27.0, 28.0], [27.1, 27.5], "direction not reproduced"),  # -0.1, +0.5
-        (27.35, [24.0, 24.1], [27.0, 27.1], "printed without a difference"),
+        (27.35, [24.0, 24.1], [27.0, 27.1], "no published difference"),
     ],
 )
 def test_directions(printed, ours, theirs, words):
@@ -212,8 +212,8 @@ def test_a_table_is_judged_cell_by_cell():
     assert cells["MNIST", "CNN-LabelEmb"].verdict.words == "better by 0.17; direction reproduced"  # .38 of .55 ± .03
     assert cells["CIFAR-10", "ResNet-8"].verdict.words == "not run: no data"
     assert summary(judged) == (
-        "Of 12 printed numbers 2 were measured: 1 within spread, 1 better. "
-        "The printed direction is reproduced in 1 of 1 comparison, and seen without being settled in 0."
+        "2 of 12 published numbers were measured: 1 within spread, 1 better. "
+        "The published direction is reproduced in 1 of 1 comparison, and has the same sign without being significant in 0."
     )
 
 
@@ -252,7 +252,7 @@ def test_measures_without_a_value_are_left_out():
 
 
 def claimed(name, **arguments):
-    return {"claim": next(iter(recipe("003-figure2").printed.claims)), "check": name, **arguments}
+    return {"claim": next(iter(recipe("003-figure2").published.claims)), "check": name, **arguments}
 
 
 COLUMNS = {
@@ -299,8 +299,8 @@ def test_a_claim_that_one_seed_leans_to_is_not_settled():
 
 
 def test_restlessness_is_the_mean_change_of_the_later_half():
-    assert restlessness([9.0, 9.0, 1.0, 2.0, 4.0]) == 1.5
-    assert restlessness([1.0]) == 0.0
+    assert fluctuation([9.0, 9.0, 1.0, 2.0, 4.0]) == 1.5
+    assert fluctuation([1.0]) == 0.0
 
 
 def test_the_loop_of_002_is_the_loss_that_is_timed():
