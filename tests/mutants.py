@@ -424,7 +424,7 @@ METHOD_MUTANTS = [
     Mutant(
         "engines: a dead worker's run is not gone on with",
         "runs/_engines/attempt.py",
-        "<= MOST:",
+        "<= MAX_RETRIES:",
         "<= 0:",
         "test_engines.py -k dies",
     ),

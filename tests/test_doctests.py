@@ -23,6 +23,9 @@ ROOMS = [
     "decide",
     "data",
     "translate",
+    "runs",
+    "comparison",
+    "papers",
 ]
 
 

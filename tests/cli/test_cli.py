@@ -348,7 +348,7 @@ BAD_ARGUMENTS = {
     ),
     "a setting of what is not trained": (
         ("--objectives", "one-hot", "--set", "retrospection.tau=3"),
-        "given for 'retrospection', which is not among the objectives trained",
+        "'retrospection' has options but is not trained",
     ),
     "a setting out of range": (
         ("--objectives", "one-hot,retrospection", "--set", "retrospection.tau=-1"),
@@ -365,7 +365,7 @@ BAD_ARGUMENTS = {
     "unknown optimizer": (("--optimizer", "adamv"), "Did you mean 'adam', 'adamw'"),
     "unknown augmentation": (("--augment", "flop"), "Did you mean 'flip'"),
     "seeds that are no numbers": (("--seeds", "a"), "seeds: expected whole numbers"),
-    "a seed twice": (("--seeds", "1,1"), "seeds: expected each once"),
+    "a seed twice": (("--seeds", "1,1"), "seeds: expected no duplicates"),
     "an objective twice": (("--objectives", "one-hot,one-hot"), "duplicate name 'one-hot'"),
     "a rate below zero": (("--lr=-1",), "lr: expected a number"),
     "an accelerator that is not here": (("--accelerator", "tpu"), "accelerator 'tpu'"),

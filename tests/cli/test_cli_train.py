@@ -40,7 +40,7 @@ def test_a_finished_run_is_said_to_be_finished(tmp_path):
     before = files_below(run)
     told = refused(*DIGITS, *QUICK, "--out", run)
     assert f"this run is finished; use it with `labelkin evaluate {shlex.quote(str(run))}`" in told
-    assert "train it again with another --out" in told
+    assert "choose another folder with --out" in told
     assert "holds a run with epochs 1, not 2" in refused(*DIGITS, "--epochs", 2, "--batch-size", 256, "--out", run)
     assert files_below(run) == before
 

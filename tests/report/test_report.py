@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from labelkin import InputError, Taxonomy
 from labelkin.cli._report import report
-from labelkin.comparison import Comparison, Row, summarise
+from labelkin.comparison import Comparison, Row, summarize
 from labelkin.report import read_comparisons, targets, write_model_page, write_report
 from labelkin.report._build_page import gather
 from labelkin.report._groups import superclasses
@@ -250,7 +250,7 @@ def test_a_killed_run_is_left_out_and_named(digits: Comparison, tmp_path: Path):
     runs = copied(digits, tmp_path / "runs")
     killed = next(r for r in Store(runs).records() if r.label == "label-embedding" and r.seed == 1)
     (killed.path / "final.json").unlink()
-    page = gather(summarise(Store(runs).records()))
+    page = gather(summarize(Store(runs).records()))
     assert any(f"labelkin train --resume {killed.path}" in told for told in page.missing)
     assert any("one seed" in told for told in page.missing)
 
@@ -264,7 +264,7 @@ def test_what_is_gone_from_a_run_takes_nothing_else_with_it(digits: Comparison, 
             (found.path / "setup.safetensors").unlink()
         if found.label == "label-embedding":  # as --keep results leaves it
             (found.path / "model.safetensors").unlink()
-    page = gather(summarise(Store(runs).records()))
+    page = gather(summarize(Store(runs).records()))
     labels = [subject.label for subject in page.subjects]
     assert "static-labels" not in labels
     assert any(told.startswith("static-labels cannot be analyzed") for told in page.missing)
@@ -293,7 +293,7 @@ def test_nothing_finished_gives_a_page_that_says_so(digits: Comparison, tmp_path
     runs = copied(digits, tmp_path / "runs")
     for final in runs.glob("*/final.json"):
         final.unlink()
-    page = gather(summarise(Store(runs).records()))
+    page = gather(summarize(Store(runs).records()))
     assert page.verdict.kind == "nothing"
     assert len(page.missing) >= 6
     assert "No run is finished" in render(page)

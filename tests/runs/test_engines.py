@@ -127,7 +127,7 @@ def test_a_run_that_keeps_dying_fails_alone(tmp_path: Path, monkeypatch):
     assert [run.label for run in outcome.finished] == ["one-hot"]
     ((failed, why),) = outcome.failed
     assert failed.label == "label-smoothing"
-    assert "ended with 9, 4 times; is memory short?" in why
+    assert "ended with 9, 4 times; is there enough memory?" in why
     assert outcome.retries == 3
 
 

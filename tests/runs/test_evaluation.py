@@ -47,10 +47,10 @@ def test_a_class_that_is_gone_or_renamed_is_said(photos: Path, tmp_path: Path):
     told = refused("evaluate", tmp_path / "run")
     assert CHANGED in told
     assert "give them as DATA" in told
-    assert "lacks the class 'a' of the run" in refused("evaluate", tmp_path / "run", photos)
+    assert "the class 'a' is missing" in refused("evaluate", tmp_path / "run", photos)
     (tmp_path / "a").rename(photos / "d")  # the same images in another order of classes
     assert CHANGED in refused("evaluate", tmp_path / "run")
-    assert "has the class 'd', which the run was not trained on" in refused("evaluate", tmp_path / "run", photos)
+    assert "the run was not trained on the class 'd'" in refused("evaluate", tmp_path / "run", photos)
     (photos / "d").rename(photos / "a")
     assert evaluate(tmp_path / "run").metrics["accuracy"] == accuracy
     shutil.rmtree(photos)

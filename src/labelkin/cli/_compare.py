@@ -55,7 +55,7 @@ def compare(
     training: TrainingOptions,
 ) -> None:
     """Train several objectives with the same settings and print a table of results."""
-    from labelkin.comparison import compare_plan, outlook, plan_for, read_plan
+    from labelkin.comparison import compare_plan, describe_plan, plan_for, read_plan
     from labelkin.runs import DataCache
 
     form = output_format(json=json, markdown=markdown, csv=csv)
@@ -81,7 +81,7 @@ def compare(
     if html is not None:
         _check_page(html, plan)
     if dry_run:
-        say_status(outlook(plan, out))
+        say_status(describe_plan(plan, out))
         _list_runs(plan, out)
         return
     sets = DataCache()

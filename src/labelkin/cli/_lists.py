@@ -65,6 +65,6 @@ def objectives(json: Annotated[bool, Option("--json", help="Print JSON, includin
 
 def _words(objective: str) -> dict[str, str]:
     """Return the array options that accept a name or a file, with a description of each."""
-    from labelkin.runs import WORDS, option_names
+    from labelkin.runs import ARRAY_OPTIONS, option_names
 
-    return {name: WORDS[name] for name in option_names(objective) if name in WORDS}
+    return {name: ARRAY_OPTIONS[name] for name in option_names(objective) if name in ARRAY_OPTIONS}

@@ -141,10 +141,10 @@ def reproduce(
 
 
 def _list(*, as_json: bool) -> None:
-    from labelkin.papers import entries
+    from labelkin.papers import list_recipes
     from labelkin.papers import listing_as_dict as as_dict
 
-    result = entries()
+    result = list_recipes()
     if as_json:
         say_json([as_dict(entry) for entry in result])
         return

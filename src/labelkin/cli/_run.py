@@ -76,7 +76,7 @@ def export(
     output: Annotated[Path, Option("--output", "-o", help="A .onnx or .pt2 file.", metavar="FILE")],
 ) -> None:
     """Export the model to ONNX or torch.export: raw samples in, log-probabilities out."""
-    from labelkin.runs import export as run_export
+    from labelkin.runs import export_model as run_export
 
     with other_output_to_stderr():
         exported = run_export(run, output)

@@ -61,18 +61,18 @@ def compare_runs(
     csv: Annotated[bool, Option("--csv", help="Print CSV.")] = False,
 ) -> None:
     """Compare recorded runs without training: one table per setting."""
-    from labelkin.comparison import by_setting, only, summarise
+    from labelkin.comparison import group_by_setting, runs_with_labels, summarize
     from labelkin.runs import Store
 
     form = output_format(json=json, markdown=markdown, csv=csv)
     recorded = Store(store)
     records = [record for record in recorded.records() if data in (None, record.data)]
     _say_problems(recorded.problems)
-    chosen = only(records, words(labels) or sorted({record.label for record in records}))
+    chosen = runs_with_labels(records, words(labels) or sorted({record.label for record in records}))
     if not any(record.finished for record in chosen):
         raise InputError(f"{store}: contains no finished runs{'' if data is None else f' on {data!r}'}.")
-    settings = [runs for _, runs in by_setting(chosen).values() if any(run.finished for run in runs)]
-    say_comparisons([summarise(runs, reference=reference) for runs in settings], form)
+    settings = [runs for _, runs in group_by_setting(chosen).values() if any(run.finished for run in runs)]
+    say_comparisons([summarize(runs, reference=reference) for runs in settings], form)
 
 
 @app.command()

@@ -84,15 +84,23 @@ def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def say_comparison(comparison: Comparison, form: str = "text") -> None:
     """Print a comparison as "text", "markdown" or "csv"."""
-    from labelkin.comparison import SHORT, as_csv, as_markdown, cells, columns_of, headings, notes
+    from labelkin.comparison import (
+        TERMINAL_COLUMNS,
+        comparison_as_csv,
+        comparison_as_markdown,
+        comparison_notes,
+        table_cells,
+        table_columns,
+        table_headings,
+    )
 
     if form != "text":
-        say({"markdown": as_markdown, "csv": as_csv}[form](comparison).rstrip("\n"))
+        say({"markdown": comparison_as_markdown, "csv": comparison_as_csv}[form](comparison).rstrip("\n"))
         return
-    shown = columns_of(comparison, SHORT)
-    say_table(headings(comparison, shown), [cells(row, shown) for row in comparison.rows])
+    shown = table_columns(comparison, TERMINAL_COLUMNS)
+    say_table(table_headings(comparison, shown), [table_cells(row, shown) for row in comparison.rows])
     say("")
-    for note in notes(comparison):
+    for note in comparison_notes(comparison):
         say(note)
     say(f"The runs are in {comparison.folder}")
 

@@ -39,7 +39,7 @@ def train(
     training: TrainingOptions,
 ) -> None:
     """Train one model. Run the same command again to resume an interrupted run."""
-    from labelkin.runs import RunSpec, check_chosen, is_begun, run_name, run_spec, tensorboard_log
+    from labelkin.runs import RunSpec, check_options_are_used, is_unfinished, run_name, run_spec, tensorboard_log
     from labelkin.runs import train_run as run_training
     from labelkin.training import Settings
 
@@ -61,9 +61,9 @@ def train(
             data_options={**data_options.chosen(), **corpus.chosen()},
             options=method.options.get(objective, {}),
         )
-        check_chosen(method.options, [objective])
+        check_options_are_used(method.options, [objective])
         folder = out or Path("runs", run_name(spec))
-        begun = is_begun(spec, folder)
+        begun = is_unfinished(spec, folder)
         if begun:
             say_status(f"{folder}: this run is not finished; resuming it.")
     show_progress = partial(progress, f"{spec.objective} seed {spec.settings.seed}", spec.settings.epochs)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from math import isnan, nan
 from typing import NamedTuple
 
-from labelkin.comparison import UNDEFINED, Comparison, Paired, Row, better_by_chance, notes, paired
+from labelkin.comparison import UNDEFINED, Comparison, Paired, Row, better_by_chance, comparison_notes, paired
 from labelkin.report._page_model import Cell, Leaderboard, Line, Verdict
 
 MANY = 5  # rivals from which on the best of them is worth a word on chance
@@ -157,7 +157,7 @@ def leaderboard(comparison: Comparison, subjects: Sequence[str]) -> Leaderboard:
         lines.append(Line(row.label, _tags(row, comparison), tuple(cells), place))
     columns = [(column.title, column.more_is_better) for column in COLUMNS]
     columns.insert(PLACE_OF_INTERVAL, (f"against {comparison.reference or 'the reference'}", True))
-    return Leaderboard(tuple(columns), lines, scale.place(0.0), tuple(notes(comparison)[1:]))
+    return Leaderboard(tuple(columns), lines, scale.place(0.0), tuple(comparison_notes(comparison)[1:]))
 
 
 class _Scale:

@@ -6,7 +6,7 @@ from shlex import quote
 from typing import NamedTuple
 
 from labelkin._checks import InputError
-from labelkin.comparison import REFERENCE, Comparison, by_setting, summarise
+from labelkin.comparison import REFERENCE, Comparison, group_by_setting, summarize
 from labelkin.runs import Record, Store, kind_in, kind_name, read_record
 
 PLANS = (".yaml", ".yml")
@@ -37,8 +37,8 @@ def read_comparisons(
         raise InputError(
             f"{path}: holds no readable run{told}; train some with `labelkin compare --out {quote(str(path))}`."
         )
-    settings = by_setting(records).values()
-    named = [summarise(found, reference=reference or REFERENCE) for _, found in settings]
+    settings = group_by_setting(records).values()
+    named = [summarize(found, reference=reference or REFERENCE) for _, found in settings]
     if reference is not None and all(comparison.reference is None for comparison in named):
         known = ", ".join(sorted({record.label for record in records}))
         raise InputError(f"--reference: there is no finished run of {reference!r}; known: {known}.")
@@ -65,11 +65,11 @@ def _one(path: Path) -> list[Record]:
 
 
 def _of_plan(path: Path, runs: Path) -> Found:
-    from labelkin.comparison import comparisons, read_plan
+    from labelkin.comparison import compare_stored_runs, read_plan
 
     plan = read_plan(path)
     check_classifies(*plan.data)
-    found = comparisons(plan, runs)
+    found = compare_stored_runs(plan, runs)
     if not found:
         train = f"labelkin compare {quote(str(path))} --out {quote(str(runs))}"
         raise InputError(f"{path}: none of its runs are in {runs}; train them with `{train}`.")
