@@ -81,7 +81,7 @@ def check_before_loading(objective: Objective, state: dict[str, Any], prefix: st
 
 
 def _described(objective: Objective) -> dict[str, Any]:
-    options = {name: plain(getattr(objective, name, ())) for name in objective.option_names() if name not in LEFT_OUT}
+    options = {name: plain(getattr(objective, name, ())) for name in objective.free_options() if name not in LEFT_OUT}
     classes, taxonomy = objective.classes, getattr(objective, "taxonomy", None)
     tree = None if taxonomy is None else [list(taxonomy.names), taxonomy.parents.tolist(), taxonomy.leaves.tolist()]
     return {
