@@ -15,7 +15,6 @@ from labelkin.audit._statistics import Halves, mean_difference, ratio_difference
 from labelkin.decide import OperatingCurve, Rules, Temperature, compare_rules, node_probs, operating_curve
 from labelkin.structure import Taxonomy
 
-
 GOALS = (0.9, 0.95, 0.99)
 BELOW_ONE = (5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4, 1e-5, 1e-6)  # a good model's probabilities are mostly this close to 1
 THRESHOLDS = torch.tensor([k / 100 for k in range(100)] + [1 - gap for gap in BELOW_ONE] + [1.0], dtype=torch.float64)
