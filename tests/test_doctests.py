@@ -12,6 +12,7 @@ import torch
 import labelkin
 
 ROOMS = ["structure", "relations", "functional", "objectives", "models", "analysis", "bench", "metrics", "decide"]
+ROOMS += ["audit", "report", "training", "doors"]
 
 
 def modules(room: str) -> list[str]:

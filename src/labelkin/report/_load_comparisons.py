@@ -43,7 +43,7 @@ def read_comparisons(
         >>> import labelkin
         >>> from labelkin.report import read_comparisons
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     _ = labelkin.compare("digits", objectives=["one-hot"], out=folder, epochs=1, subset=0.1)
+        ...     _ = labelkin.compare("digits", objectives=["one-hot"], out=folder, epochs=1)
         ...     found = read_comparisons(folder)
         >>> [row.label for row in found.comparisons[0].rows], found.problems
         (['one-hot'], [])
@@ -76,7 +76,7 @@ def check_classifies(*data: str) -> None:
     """Raise `InputError` if a report cannot show runs on these data, which can be checked before training.
 
     Args:
-        *data: Names of data sets.
+        data: Names of data sets.
 
     Returns:
         None.

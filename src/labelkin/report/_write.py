@@ -143,7 +143,7 @@ def write_report(
         >>> import labelkin
         >>> from labelkin.report import write_report
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     found = labelkin.compare("digits", objectives=["one-hot"], out=folder, epochs=1, subset=0.1)
+        ...     found = labelkin.compare("digits", objectives=["one-hot"], out=folder, epochs=1)
         ...     write_report(found, f"{folder}/report.html").name
         'report.html'
     """
