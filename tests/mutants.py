@@ -355,10 +355,10 @@ METHOD_MUTANTS = [
         ENDS,
     ),
     Mutant(
-        "conclusion: CRM names the farthest",
+        "final metrics: CRM changes nothing",
         "training/_final_metrics.py",
-        "nearness = -decide.expected_costs(probs, taxonomy)",
-        "nearness = decide.expected_costs(probs, taxonomy)",
+        "k=min(TOP, probs.shape[-1])).after",
+        "k=min(TOP, probs.shape[-1])).before",
         ENDS,
     ),
     Mutant(
