@@ -194,6 +194,14 @@ def test_milder_mistakes_are_claimed_only_where_the_seeds_show_them(theirs: list
     assert verdict(found).details[1].startswith(expected)
 
 
+@pytest.mark.parametrize(("rivals", "said"), [(1, False), (4, False), (5, True)])
+def test_the_notes_mention_chance_only_for_several_objectives(rivals: int, said: bool):
+    rows = [row(f"o{i}", 0.01, 0.001, 0.02) for i in range(rivals)]
+    notes = " ".join(leaderboard(compared(REFERENCE, *rows), []).notes)
+    assert ("look better by chance alone" in notes) == said
+    assert "Of 1 objectives" not in notes
+
+
 def test_the_leaderboard_ranks_by_accuracy_and_draws_intervals_to_scale():
     rows = [row("a", -0.02, -0.03, -0.01, severity=1.0), REFERENCE, row("b", 0.01, 0.002, 0.018)]
     board = leaderboard(compared(*rows), ["a"])

@@ -130,7 +130,7 @@ def test_zooming_and_going_back(wide: Opened):
 
 def test_choosing_an_objective_shows_it(wide: Opened):
     page = wide.page
-    page.get_by_label("Look into").select_option(label="static-labels")
+    page.get_by_label("Details of").select_option(label="static-labels")
     assert page.locator("#subject h2").first.inner_text() == "What static-labels learned"
     assert (
         page.locator("figure[data-figure=calibration] .absent").inner_text()
@@ -329,7 +329,7 @@ def test_a_hundred_classes_are_light_enough_and_soon_usable(started: Any, tmp_pa
     page.wait_for_selector("html[data-drawing]", state="attached")
     spent = {metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]}
     assert 0 < spent["TaskDuration"] < 3
-    page.get_by_label("Look into").select_option(label="objective 9")
+    page.get_by_label("Details of").select_option(label="objective 9")
     page.locator("figure[data-figure=confusions]").scroll_into_view_if_needed()
     page.wait_for_selector("figure[data-figure=confusions] .xtick text")
     labels = page.locator("figure[data-figure=confusions] .ytick text")
