@@ -26,6 +26,10 @@ ROOMS = [
     "runs",
     "comparison",
     "papers",
+    "audit",
+    "report",
+    "training",
+    "doors",
 ]
 
 

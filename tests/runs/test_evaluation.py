@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from labelkin import InputError
-from labelkin.report._inspect_run import Data
+from labelkin.report._inspect_run import RunData
 from labelkin.runs import RunFolder, evaluate
 from support.commands import FOUND, PIXELS, call, refused, write_images
 from support.texts import paragraphs
@@ -62,7 +62,7 @@ def test_given_by_name_what_changed_is_other_data_and_measured_whole(photos: Pat
     assert evaluate(tmp_path / "run", photos).samples == 24  # a fifth of 120
     (photos / "a/0.png").unlink()
     with pytest.raises(InputError, match=CHANGED):
-        Data(RunFolder(tmp_path / "run").config).dataset  # noqa: B018
+        RunData(RunFolder(tmp_path / "run").config).dataset  # noqa: B018
     found = evaluate(tmp_path / "run", photos)
     assert found.samples == 119
     assert found.metrics["accuracy"] > 0.8

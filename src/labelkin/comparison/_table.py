@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from labelkin.comparison._summary import Comparison, Row
 
 UNDEFINED = "–"
+MANY = 5  # with fewer objectives, the number that looks better by chance rounds to 0
 Cell = Callable[["Row"], str]
 
 
@@ -135,13 +136,17 @@ def comparison_notes(comparison: Comparison) -> list[str]:
     spread = " ± is the standard deviation over seeds." if any(row.runs > 1 for row in comparison.rows) else ""
     unfinished = len(comparison.unfinished)
     rivals = sum(row.label != comparison.reference for row in comparison.rows)
+    chance = (
+        f" Of {rivals} objectives, about {better_by_chance(rivals)} look better by chance alone."
+        if rivals >= MANY
+        else ""
+    )
     return [
         comparison_verdict(comparison),
         *([f"{unfinished} of the runs have not finished and are left out."] if unfinished else []),
         f"accuracy, top-5: on the test set; higher is better.{spread}",
         f"against {name}: mean difference in percentage points of accuracy between runs with the same seed, with its 95 % "
-        f"interval (bootstrap, or Student's if wider). Of {rivals} objectives about {better_by_chance(rivals)} look better by "
-        "chance alone.",
+        f"interval (bootstrap, or Student's if wider).{chance}",
         "severity: mean height of the lowest common ancestor of truth and prediction, over the mistakes; AHD@5: mean tree "
         "distance of the five best classes to the truth; lower is better. Compare both only on the same tree and "
         f'distance. Distance: height of the lowest common ancestor (distance="height"). Tree: {comparison.tree}.',

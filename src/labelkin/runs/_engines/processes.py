@@ -61,7 +61,7 @@ def run_in_processes(jobs: Iterator[Job], *, count: int) -> Iterator[Event]:
             while any(worker.job for worker in workers):
                 worker, line = _next(inbox)
                 event = _event(worker, line, retries)
-                stopping = stopping or stop.asked or event.kind == "stopped"
+                stopping = stopping or stop.requested or event.kind == "stopped"
                 if line is None:
                     workers.remove(worker)
                     worker.end()
