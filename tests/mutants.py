@@ -42,6 +42,20 @@ METHOD_MUTANTS = [
         "test_objective_state.py -k recovers",
     ),
     Mutant(
+        "ancestors: the class itself counts",
+        "functional/_hierarchical.py",
+        "inner = torch.where(tree.leaf_class[target] < 0, target, F.pad(tree.parent, (1, 0))[target])",
+        "inner = target",
+        "test_ancestors.py",
+    ),
+    Mutant(
+        "kernels: a masked node on the path is finite",
+        "functional/_kernels/cpu_leaves.py",
+        "steps.masked_fill(known & masked, torch.inf)",
+        "steps",
+        "test_fused_dispatch.py -k masks_on_the_path",
+    ),
+    Mutant(
         "a masked node off the path",
         "functional/_hierarchical.py",
         "sibling_log_softmax(_floored(logits), tree)",
@@ -410,7 +424,7 @@ METHOD_MUTANTS = [
     Mutant(
         "engines: a dead worker's run is not gone on with",
         "runs/_engines/attempt.py",
-        "<= MOST:",
+        "<= MAX_RETRIES:",
         "<= 0:",
         "test_engines.py -k dies",
     ),

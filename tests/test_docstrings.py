@@ -1,4 +1,4 @@
-"""Docstrings of models, analysis, bench and the estimator: complete, and their examples run."""
+"""Docstrings of models, analysis, bench, audit, report, training and the estimator: complete, and their examples run."""
 
 import doctest
 import importlib
@@ -10,11 +10,23 @@ from typing import Any
 import pytest
 
 import labelkin.analysis
+import labelkin.audit
 import labelkin.bench
 import labelkin.doors
 import labelkin.models
+import labelkin.report
+import labelkin.report.figures
+import labelkin.training
 
-PACKAGES = [labelkin.models, labelkin.analysis, labelkin.bench]
+PACKAGES = [
+    labelkin.models,
+    labelkin.analysis,
+    labelkin.bench,
+    labelkin.audit,
+    labelkin.report,
+    labelkin.report.figures,
+    labelkin.training,
+]
 ESTIMATOR = labelkin.KinClassifier
 METHODS = ["fit", "predict", "decision_function", "predict_proba", "predict_log_proba"]
 PUBLIC: list[tuple[str, Any]] = [

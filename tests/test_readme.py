@@ -23,7 +23,7 @@ def test_the_loop_runs():
         "batches": [(torch.randn(8, 10), torch.randint(4, (8,)))] * 3,
     }
     start = backbone.weight.clone()
-    (code,) = blocks("python")
+    (code,) = (block for block in blocks("python") if "\nfor " in block)
     setup, loop = code.split("\nfor ")
     exec(setup, names)
     head_start = names["head"].head.weight.clone()
@@ -31,6 +31,14 @@ def test_the_loop_runs():
     assert names["predicted"].shape == (8,)
     assert not torch.equal(backbone.weight, start)
     assert not torch.equal(names["head"].head.weight, head_start)
+
+
+def test_the_audit_runs(capsys):
+    (code,) = (block for block in blocks("python") if "audit_predictions" in block)
+    names = {"y_test": torch.randint(4, (100,)).numpy(), "probs": torch.rand(100, 4).softmax(-1).numpy()}
+    exec(code, names)
+    assert "accuracy" in capsys.readouterr().out
+    assert names["audit"].hierarchy.severity > 0
 
 
 @pytest.mark.parametrize("line", [line for block in blocks("sh") for line in block.splitlines() if "labelkin " in line])

@@ -99,3 +99,12 @@ def check_names(argument: str, names: Sequence[str], *, least: int = 1) -> None:
         seen: set[str] = set()
         twice = next(n for n in names if n in seen or seen.add(n))  # type: ignore[func-returns-value]
         raise InputError(f"{argument}: duplicate name {twice!r}; each name may appear only once.")
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun in the singular or plural.
+
+    >>> counted(1, "sample"), counted(1297, "sample"), counted(0, "class", "classes")
+    ('1 sample', '1,297 samples', '0 classes')
+    """
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

@@ -184,7 +184,7 @@ def use(**changes):
         ({"form": "gramm"}, "Did you mean 'gram'"),
         ({"form": "gram", "batches": iter([(torch.zeros(1, 1, 4, 4), torch.zeros(1).long())])}, "give samples"),
         ({"batches": [(torch.full((3, 1, 4, 4), torch.nan), torch.arange(3))]}, "'last'.*NaN"),
-        ({"batches": [(torch.zeros(3, 1, 4, 4), torch.zeros(3))]}, "whole number"),
+        ({"batches": [(torch.zeros(3, 1, 4, 4), torch.zeros(3))]}, "class positions"),
         (
             {
                 "model": nn.Identity(),

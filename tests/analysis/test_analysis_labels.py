@@ -201,7 +201,7 @@ def test_where_two_runs_disagree():
         (lambda: procrustes(torch.eye(3), torch.eye(4)), "as many as a has"),
         (lambda: procrustes(torch.eye(3), torch.ones(3, 2)), "b: expected label vectors that differ"),
         (lambda: confusion_matrix([0, 4], [0, 1], taxonomy=TREE), "from 0 to 3, got 4"),
-        (lambda: confusion_matrix([0.5, 1], [0, 1], taxonomy=TREE), "whole number"),
+        (lambda: confusion_matrix([0.5, 1], [0, 1], taxonomy=TREE), "class positions"),
         (lambda: confusion_matrix([0], [0, 1], taxonomy=TREE), "expected 2 predictions"),
         (lambda: costliest([0], [1], names=NAMES, distances=torch.eye(3)), "4 x 4"),
         (lambda: disagreement([0], [0, 1], [0], classes=2), "b: expected 1 predictions"),

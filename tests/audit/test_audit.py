@@ -18,10 +18,10 @@ from sklearn.metrics import accuracy_score, top_k_accuracy_score
 
 from labelkin import Taxonomy, metrics
 from labelkin.audit import Audit, Difference, audit
-from labelkin.audit._confusion_tree import mixed
-from labelkin.audit._predictions import Predictions, predictions_of, read_raw
+from labelkin.audit._confusion_tree import class_confusions
+from labelkin.audit._predictions import Predictions, check_predictions, read_raw
 from labelkin.audit._schema import Fields
-from labelkin.audit._statistics import halves_of, mean_interval, ratio_difference, share_interval
+from labelkin.audit._statistics import mean_interval, ratio_difference, share_interval, split_halves
 from labelkin.audit._text import verdict
 
 WAYS = {"0": "la", "6": "la", "9": "la", "8": "lb", "2": "oc", "3": "oc", "5": "oc", "1": "os", "4": "os", "7": "os"}
@@ -119,7 +119,7 @@ def test_costliest_confusions_are_counted_by_hand():
 
 def test_calibration_is_that_of_loops_and_fitted_on_one_half_alone():
     logits, y = real()
-    probs, found, halves = real_probs(), audited().calibration, halves_of(len(y), 0)
+    probs, found, halves = real_probs(), audited().calibration, split_halves(len(y), 0)
     assert found is not None
     assert found.scaled is not None
     assert halves is not None
@@ -175,12 +175,12 @@ def test_crm_is_the_literal_loop(by: str):
         assert as_it_is.cost.before == pytest.approx(costs[y, before].mean())
     assert calibrated.samples == 649
     assert calibrated.temperature == pytest.approx(audited().calibration.scaled.temperature)
-    assert calibrated.accuracy.before == pytest.approx((before == y)[halves_of(1297, 0).measured.numpy()].mean())
+    assert calibrated.accuracy.before == pytest.approx((before == y)[split_halves(1297, 0).measured.numpy()].mean())
 
 
 def test_fallback_thresholds_are_chosen_on_one_half_and_measured_on_the_other():
     _, y = real()
-    probs, found, halves = real_probs(), audited().fallback, halves_of(len(y), 0)
+    probs, found, halves = real_probs(), audited().fallback, split_halves(len(y), 0)
 
     def inside(node: str, above: str) -> bool:
         """Whether classes of one are classes of the other."""
@@ -215,7 +215,7 @@ def test_fallback_thresholds_are_chosen_on_one_half_and_measured_on_the_other():
 
 def test_without_a_taxonomy_the_fallback_tree_is_learned_on_the_half_that_is_not_measured():
     _, y = real()
-    probs, halves = real_probs(), halves_of(len(y), 0)
+    probs, halves = real_probs(), split_halves(len(y), 0)
     trees = []
     for half in (part.numpy() for part in halves):
         trees.append(audit({"target": y[half], "probs": probs[half]}).structure.tree)
@@ -291,19 +291,19 @@ def test_few_samples_say_more_by_their_probabilities_than_by_their_mistakes():
             predictions(**{name: array[part] for name, array in of.items()})
             for of, part in ((counted, rest), (counted, few), ({"target": y, "probs": probs}, few))
         ]
-        truth, hard, soft = (mixed(part).distances for part in given)
+        truth, hard, soft = (class_confusions(part).distances for part in given)
         taus.append([metrics.structure_correlation(d, truth, given="distances").mean for d in (hard, soft)])
     by_mistakes, by_probs = np.mean(taus, axis=0)
     assert by_probs > by_mistakes + 0.03
 
 
 def predictions(**arrays: np.ndarray) -> Predictions:
-    return predictions_of(read_raw(arrays, None, Fields()), tuple("0123456789"), "arrays")
+    return check_predictions(read_raw(arrays, None, Fields()), tuple("0123456789"), "arrays")
 
 
 def test_stability_and_agreement_are_taus_of_the_confusions():
     _, y = real()
-    halves, probs = halves_of(len(y), 0), real_probs()
+    halves, probs = split_halves(len(y), 0), real_probs()
 
     def distances(samples: np.ndarray) -> np.ndarray:
         counts = np.array([probs[samples][y[samples] == k].sum(0) for k in range(10)]) + 1
@@ -352,11 +352,11 @@ def test_the_interval_of_severity_is_that_of_a_bootstrap():
 @pytest.mark.parametrize(
     ("difference", "said"),
     [
-        (Difference(0.5, 0.5, 0, 0.0, 0.0, 0.0), "the same"),
-        (Difference(0.5, 0.6, 9, 0.1, 0.05, 0.15), "too few differ to tell"),
-        (Difference(0.5, 0.6, 10, 0.1, 0.05, 0.15), "shown"),
-        (Difference(0.6, 0.5, 10, -0.1, -0.15, -0.05), "shown"),
-        (Difference(0.5, 0.6, 10, 0.1, -0.05, 0.25), "may be noise"),
+        (Difference(0.5, 0.5, 0, 0.0, 0.0, 0.0), "no change"),
+        (Difference(0.5, 0.6, 9, 0.1, 0.05, 0.15), "too few changes to tell"),
+        (Difference(0.5, 0.6, 10, 0.1, 0.05, 0.15), "significant"),
+        (Difference(0.6, 0.5, 10, -0.1, -0.15, -0.05), "significant"),
+        (Difference(0.5, 0.6, 10, 0.1, -0.05, 0.25), "not significant"),
         (Difference(2.0, math.nan, 10), "undefined"),
     ],
 )
@@ -450,7 +450,7 @@ def test_predicted_labels_are_measured_on_the_whole_tree():
     found = audit({"target": np.array(["cat", "newt"]), "predicted": np.array(["newt", "newt"])}, taxonomy=tree)
     assert found.classes == ("cat", "dog", "frog", "newt")
     assert found.hierarchy.severity == 3
-    assert any("2 of 4 classes have no sample: 'dog', 'frog'" in note for note in found.notes)
+    assert any("2 of 4 classes have no samples: 'dog', 'frog'" in note for note in found.notes)
 
 
 def test_costs_come_as_csv_npz_or_matrix_in_any_order(tmp_path: Any):
@@ -480,8 +480,8 @@ def test_without_a_taxonomy_it_says_what_is_left_out():
     assert found.structure.agreement is None
     assert found.fallback.tree == "learned"
     assert len(found.left_out) == 1
-    assert found.left_out[0].startswith("severity, ")
-    assert "severity" not in str(found).split("Left out")[0]
+    assert found.left_out[0].startswith("Severity, ")
+    assert "severity" not in str(found).split("Parts left out")[0]
     labels = audit({"target": y, "predicted": logits.argmax(1)})
     assert (labels.calibration, labels.fallback, labels.crm) == (None, None, ())
     assert len(labels.left_out) == 2
@@ -491,7 +491,7 @@ def test_few_samples_no_mistakes_and_two_classes():
     few = audit({"target": np.array([0, 1, 2, 1]), "probs": np.eye(3)[[0, 1, 2, 2]]})
     assert few.calibration.scaled is None
     assert few.fallback is None
-    assert any("fewer than 20 samples" in sentence for sentence in few.left_out)
+    assert any("need at least 20 samples" in sentence for sentence in few.left_out)
     perfect = audit({"target": np.arange(10).repeat(3), "probs": np.eye(10).repeat(3, 0)}, taxonomy=TREE)
     assert perfect.basics.accuracy == 1
     assert math.isnan(perfect.hierarchy.severity)
@@ -500,7 +500,7 @@ def test_few_samples_no_mistakes_and_two_classes():
     assert any("Temperature: the best value lies beyond" in note for note in perfect.notes)
     two = audit({"target": np.array([0, 1] * 20), "probs": np.array([[0.6, 0.4]] * 40)})
     assert two.structure is None
-    assert any("only two classes" in sentence for sentence in two.left_out)
+    assert any("needs at least 3 classes" in sentence for sentence in two.left_out)
 
 
 def test_a_surely_wrong_model_reaches_no_correctness():
@@ -516,8 +516,8 @@ def test_rounded_probabilities_are_divided_by_their_sums_and_it_is_said():
     assert found.basics.accuracy == pytest.approx(audited().basics.accuracy, abs=0.005)
     assert found.calibration.brier == pytest.approx(audited().calibration.brier, abs=0.005)
     assert found.calibration.scaled.temperature == pytest.approx(audited().calibration.scaled.temperature, rel=0.25)
-    assert any("samples give their true class a probability of 0" in note for note in found.notes)
-    assert any("divided by their sums" in note for note in found.notes)
+    assert any("have probability 0 for the true class" in note for note in found.notes)
+    assert any("divided by its sum" in note for note in found.notes)
 
 
 def test_text_holds_the_figures():
@@ -535,6 +535,28 @@ def test_text_holds_the_figures():
     wide = str(audit({"target": target, "predicted": (target + 1) % 60}, taxonomy=many, classes="taxonomy"))
     assert "a tree of 119 nodes" in wide
     assert "c0 and c1" in wide
+
+
+def test_text_counts_in_the_singular_and_the_plural():
+    tree = Taxonomy.from_nested({"a": ["0", "1"], "b": ["2", "3"]})
+    probs = np.full((4, 4), 0.01) + 0.96 * np.eye(4)
+    probs[3] = [0.4, 0.0, 0.3, 0.3]  # the most probable class is 0, of least expected height 2 or 3
+    none = str(audit({"target": np.arange(4), "probs": np.eye(4)}, taxonomy=tree))
+    assert "4 samples, 4 classes" in none
+    assert "; 0 mistakes" in none
+    assert "0 of 4 decisions change: 0 become right, 0 become wrong" in none
+    assert "Costliest confusions\n  none" in none
+    one = str(audit({"target": np.array([0, 1, 2, 2]), "probs": probs}, taxonomy=tree))
+    assert "; 1 mistake\n" in one
+    assert "1 of 4 decisions changes: 1 becomes right, 0 become wrong" in one
+    assert "1 of 4 classes has no samples: '3'." in one
+    two = str(audit({"target": np.array([0, 1, 2, 1]), "predicted": np.array([0, 1, 1, 2])}, taxonomy=tree))
+    assert "; 2 mistakes" in two
+    assert "1 and 2  2 confusions" in two
+    single = str(audit({"target": np.array([1]), "predicted": np.array([2])}, classes=list("0123"), taxonomy=tree))
+    assert "1 sample, 4 classes" in single
+    assert "1 and 2 1 confusion height 2" in " ".join(single.split())
+    assert "3 of 4 classes have no samples: '0', '2', '3'." in single
 
 
 def test_an_audit_warns_of_nothing_else():

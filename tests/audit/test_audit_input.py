@@ -17,9 +17,9 @@ from labelkin import InputError, Taxonomy, metrics
 from labelkin.audit import audit
 from labelkin.audit._costs import in_class_order, read_costs
 from labelkin.cli._audit import audit as command
-from labelkin.cli._errors import ErrorGroup as PlainSpoken
+from labelkin.cli._errors import ErrorGroup
 
-app = typer.Typer(cls=PlainSpoken, pretty_exceptions_enable=False)
+app = typer.Typer(cls=ErrorGroup, pretty_exceptions_enable=False)
 app.command("audit")(command)
 app.callback()(lambda: None)
 
@@ -73,7 +73,7 @@ def test_json_is_json_and_what_the_function_finds(folder: Path):
     function = audit(folder / "logits.npz", taxonomy=folder / "digits.json")
     assert printed["hierarchy"]["severity"] == function.hierarchy.severity
     assert Taxonomy.from_newick(printed["structure"]["tree"]) == function.structure.tree
-    assert set(printed) == set(function._fields) - {"given", "tree"}
+    assert set(printed) == set(function._fields) - {"predictions", "tree"}
 
 
 def test_text_and_every_option(folder: Path):
@@ -85,8 +85,8 @@ def test_text_and_every_option(folder: Path):
         *("--classes", folder / "names.txt", "--costs", folder / "costs.csv", "--taxonomy", folder / "tree.json"),
     )
     assert said.exit_code == 0
-    assert "dog   cow      1      3" in said.stdout
-    assert "without 1 classes that the predictions lack" in said.stdout
+    assert "dog   cow        1      3" in said.stdout
+    assert "dropped 1 class not in the predictions" in said.stdout
     (folder / "labels.csv").write_text(table("y,guess", ["cat,dog", "cat,cat", "pig,cow"]))
     labels = call(folder / "labels.csv", "--kind", "labels", "--predicted", "guess", "--taxonomy", folder / "tree.json")
     assert "33.33 %" in labels.stdout
@@ -98,10 +98,10 @@ def test_text_and_every_option(folder: Path):
 def test_probabilities_called_logits_are_a_note_and_no_error(folder: Path):
     result = call(folder / "probs.npz", "--kind", "logits", "--scores", "probs")
     assert result.exit_code == 0
-    assert "Note: logits: in every sample they lie from 0 to 1 and sum to 1" in result.stderr
-    with pytest.warns(UserWarning, match="say --kind probs"):
+    assert "Note: logits: all values are between 0 and 1 and every row sums to 1" in result.stderr
+    with pytest.warns(UserWarning, match="pass --kind probs"):
         found = audit({"target": np.arange(3), "logits": np.eye(3)})
-    assert any("say --kind probs" in note for note in found.notes)
+    assert any("pass --kind probs" in note for note in found.notes)
 
 
 def test_a_shipped_tree_and_its_own_order_of_classes(folder: Path):
@@ -133,17 +133,17 @@ def changed(array: np.ndarray, place: Any, value: Any) -> np.ndarray:
             "got 2 of 1297 that do not",
         ),
         (lambda: {"logits": changed(real_probs(), (5, 0), 0.5)}, "probs", "(sample 5 sums to"),
-        (dict, "probs", "which look like logits or log-probabilities; say --kind logits"),
+        (dict, "probs", "which look like logits or log-probabilities; pass --kind logits"),
         (lambda: {"logits": changed(real()[0], (7, [1, 2]), np.nan)}, "logits", "2 value(s) missing, NaN or infinite"),
         (lambda: {"logits": changed(real()[0], (7, 1), np.nan)}, "logits", "in column 1 (1), first in sample 7"),
-        (lambda: {"target": real()[1] + 3}, "logits", "10, 11, 12 is not among the classes"),
-        (lambda: {"target": np.array(["cat"] * 1297)}, "logits", "1 of its labels are not among the 10 classes: 'cat'"),
+        (lambda: {"target": real()[1] + 3}, "logits", "positions from 0 to 9, got 10, 11, 12"),
+        (lambda: {"target": np.array(["cat"] * 1297)}, "logits", "1 label not among the 10 classes: 'cat'"),
         (lambda: {"target": real()[1] - 1}, "logits", "'-1'"),
-        (lambda: {"target": changed(real()[1], 4, 0.5)}, "logits", "target in sample 4: expected a class"),
+        (lambda: {"target": changed(real()[1], 4, 0.5)}, "logits", "target in sample 4: expected a class name"),
         (lambda: {"target": real()[1][:-1]}, "logits", "expected 1296 rows"),
-        (lambda: {"predicted": real()[1][:-1]}, "labels", "expected 1297 in"),
+        (lambda: {"predicted": real()[1][:-1]}, "labels", "expected 1297 labels in"),
         (lambda: {"logits": real()[0][0]}, "logits", "expected numbers of shape (n, K)"),
-        (lambda: {"target": real()[0]}, "logits", "expected one class a sample"),
+        (lambda: {"target": real()[0]}, "logits", "expected one class name or whole number per sample"),
         (lambda: {"target": [], "logits": np.zeros((0, 3))}, "logits", "has no samples"),
         (lambda: {"classes": ["a", "b"]}, "logits", "expected 10 names, one for each score, got 2"),
         (lambda: {"classes": ["a"] * 10}, "logits", "duplicate name 'a'"),
@@ -155,8 +155,10 @@ def test_arrays_that_are_wrong(folder: Path, arrays: Any, options: str, sentence
 
 
 def test_what_it_is_must_be_said(folder: Path):
-    assert "say whether" in refused(folder / "probs.csv")
-    assert "it has 'logits', 'predicted'" in refused(save(folder, predicted=real()[1]))
+    assert "does not say what it holds" in refused(folder / "probs.csv")
+    assert "it has several of the names 'logits', 'probs', 'predicted': 'logits', 'predicted'" in refused(
+        save(folder, predicted=real()[1])
+    )
     assert "Invalid value for '--kind'" in call(folder / "probs.csv", "--kind", "prob").stderr
     with pytest.raises(InputError, match=r"kind: expected one of .* Did you mean 'probs'"):
         audit(folder / "probs.csv", kind="prob")
@@ -168,12 +170,15 @@ def test_what_it_is_must_be_said(folder: Path):
         (["--target", "targit"], "has no 'targit', only 'logits', 'target'. Did you mean 'target'?"),
         (["--scores", "logit"], "Did you mean 'logits'?"),
         (["--kind", "labels"], "predicted: "),
-        (["--columns", "a,b"], "holds arrays; name the one with the scores (--scores)"),
-        (["--taxonomy", "cifar10"], "10 of 10 are not in the taxonomy: '0', '1', '2', '3', '4' and 5 more; say what"),
+        (["--columns", "a,b"], "has arrays, not columns; name the array with the scores (--scores)"),
+        (
+            ["--taxonomy", "cifar10"],
+            "10 of 10 not in the taxonomy: '0', '1', '2', '3', '4' and 5 more; pass the class names",
+        ),
         (["--taxonomy", "cifar11"], "Did you mean 'cifar10'"),
         (["--classes", "a,b"], "expected 10 names, one for each score, got 2"),
-        (["--classes", "names.tyt"], "expected a,b,c, a text file with a name a line, or 'taxonomy'"),
-        (["--classes", "taxonomy"], "give a tree too"),
+        (["--classes", "names.tyt"], "expected a,b,c, a text file with one name per line, or 'taxonomy'"),
+        (["--classes", "taxonomy"], "pass a taxonomy as well"),
         (["--top", "0"], "top: expected a whole number of at least 1"),
         (["--seed", "-1"], "seed: expected a whole number of at least 0"),
     ],
@@ -187,13 +192,13 @@ def test_names_that_are_wrong(folder: Path, options: list[str], sentence: str):
     [
         (".csv", "", [], "the file is empty"),
         (".npz", "", [], "the file is empty"),
-        (".csv", "target,cat,dog\n", ["--kind", "probs"], "columns but no rows"),
+        (".csv", "target,cat,dog\n", ["--kind", "probs"], "a header but no rows"),
         (".jsonl", "\n\n", ["--kind", "probs"], "the table is empty"),
         (".npz", "no numpy", [], "numpy"),
         (".tsv", "target\tcat", [], "expected a name that ends in .npz, .csv, .jsonl, .parquet"),
-        (".csv", "target,cat,dog\ncat,.5,.5\ndgo,.5,.5\n", ["--kind", "probs"], "'dgo' (near 'dog')"),
+        (".csv", "target,cat,dog\ncat,.5,.5\ndgo,.5,.5\n", ["--kind", "probs"], "'dgo' (similar: 'dog')"),
         (".csv", "target,cat,dog\ncat,.5,.5\ndog,,.5\n", ["--kind", "probs"], "in column cat (1), first in line 3"),
-        (".csv", "target,cat,dog\n,.5,.5\n", ["--kind", "probs"], "target in line 2: expected a class"),
+        (".csv", "target,cat,dog\n,.5,.5\n", ["--kind", "probs"], "target in line 2: expected a class name"),
         (
             ".csv",
             "target,cat,dog\ncat,.5,.5\ndog,.9,.5\n",
@@ -211,7 +216,7 @@ def test_names_that_are_wrong(folder: Path, options: list[str], sentence: str):
         (".csv", "targe,cat,dog\ncat,.5,.5\n", ["--kind", "probs"], "Did you mean 'targe'?"),
         (".csv", "target,cat,dog\ncat,.5,.5\n", ["--kind", "probs", "--columns", "cat,dgo"], "Did you mean 'dog'?"),
         (".csv", "target,cat,dog\ncat,.5,.5\n", ["--kind", "probs", "--columns", "p_*"], "got 'p_*'"),
-        (".csv", "target,predicted\ncat,cat\n", ["--kind", "probs"], "say so (--kind labels)"),
+        (".csv", "target,predicted\ncat,cat\n", ["--kind", "probs"], "pass --kind labels"),
         (".csv", "target,guess\ncat,cat\n", ["--kind", "labels"], "has no 'predicted'"),
         (".csv", "target,probs\ncat,.5\n", [], "expected a list of numbers in column 'probs'"),
         (".csv", "target,cat,dog\ncat,.5\n", ["--kind", "probs"], "line 2: expected 3 values"),
@@ -224,7 +229,7 @@ def test_names_that_are_wrong(folder: Path, options: list[str], sentence: str):
         (".jsonl", '{"y": 0, "probs": [1, "x"]}\n', [], "expected a number in column 'probs', got 'x'"),
         (".jsonl", '{"y": 0, "probs": [[1, 2], [3, 4]]}\n', [], "expected a list of numbers in column 'probs'"),
         (".jsonl", '{"y": 0, "probs": [null, 1]}\n', [], "1 value(s) missing, NaN or infinite"),
-        (".jsonl", '{"y": null, "predicted": 1}\n', [], "target in line 1: expected a class"),
+        (".jsonl", '{"y": null, "predicted": 1}\n', [], "target in line 1: expected a class name"),
         (".parquet", "no parquet", ["--kind", "probs"], "not a readable parquet file"),
     ],
 )
@@ -242,11 +247,11 @@ def test_classes_that_the_taxonomy_lacks_are_listed_with_what_is_near(folder: Pa
     file = folder / "p.csv"
     file.write_text(table("target,kat,dog,sheep", ["kat,.7,.2,.1", "dog,.3,.3,.4"]))
     said = refused(file, "--kind", "probs", "--taxonomy", folder / "tree.json")
-    assert "2 of 3 are not in the taxonomy: 'kat' (near 'cat'), 'sheep'." in said
+    assert "2 of 3 not in the taxonomy: 'kat' (similar: 'cat'), 'sheep'." in said
     file.write_text(table("target,cat,farm", ["cat,.7,.3"]))
     assert "'farm' is an inner node" in refused(file, "--kind", "probs", "--taxonomy", folder / "tree.json")
     file.write_text(table("target,predicted", ["cat,dgo"]))
-    assert "'dgo' (near 'dog')" in refused(file, "--taxonomy", folder / "tree.json")
+    assert "'dgo' (similar: 'dog')" in refused(file, "--taxonomy", folder / "tree.json")
     file.write_text(table("target,predicted", ["0,1"]))
     assert "--classes taxonomy" in refused(file, "--taxonomy", folder / "tree.json")
 
@@ -256,12 +261,16 @@ def test_classes_that_the_taxonomy_lacks_are_listed_with_what_is_near(folder: Pa
     [
         ("c.csv", "true,cat,dog,cow\ncat,0,-1,2\ndog,1,0,3\ncow,2,3,0\n", "not negative, got -1.0 at [0, 1]"),
         ("c.csv", "true,cat,dog\ncat,0,1\ndog,1,0\n", "no row for the class 'cow'"),
-        ("c.csv", "true,kat,dog,cow\nkat,0,1,2\ndog,1,0,3\ncow,2,3,0\n", "no row for the class 'cat' (near 'kat')"),
-        ("c.csv", "t,cat,dog,cow,pig\ncat,0,1,1,1\ndog,1,0,1,1\ncow,1,1,0,1\npig,1,1,1,0\n", "'pig' is none of the 3"),
+        ("c.csv", "true,kat,dog,cow\nkat,0,1,2\ndog,1,0,3\ncow,2,3,0\n", "no row for the class 'cat' (similar: 'kat')"),
+        (
+            "c.csv",
+            "t,cat,dog,cow,pig\ncat,0,1,1,1\ndog,1,0,1,1\ncow,1,1,0,1\npig,1,1,1,0\n",
+            "expected only the 3 classes of the predictions, got 'pig'",
+        ),
         ("c.csv", "true,cat,dog,cow\ndog,0,1,2\ndog,1,0,3\ncow,2,3,0\n", "expected the same classes"),
         ("c.csv", "true,cat,dog,cow\ncat,0,1,2\n", "expected the same classes"),
-        ("c.csv", "true,cat,dog,cow\ncat,0,1\ndog,1,0,3\ncow,2,3,0\n", "3 classes in its heading and 2 numbers"),
-        ("c.csv", "true,cat,dog,cow\ncat,0,x,2\ndog,1,0,3\ncow,2,3,0\n", "holds what is no number"),
+        ("c.csv", "true,cat,dog,cow\ncat,0,1\ndog,1,0,3\ncow,2,3,0\n", "3 classes in its header, but 2 numbers"),
+        ("c.csv", "true,cat,dog,cow\ncat,0,x,2\ndog,1,0,3\ncow,2,3,0\n", "has a cell that is not a number"),
         (
             "c.csv",
             "true,cat,dog,cow\ncat,0,nan,2\ndog,1,0,3\ncow,2,3,0\n",
@@ -280,7 +289,7 @@ def test_costs_that_are_wrong(folder: Path, name: str, content: str, sentence: s
 
 def test_costs_without_names_or_of_another_size(folder: Path):
     np.savez(folder / "c.npz", costs=np.ones((3, 3)))
-    assert "lacks the arrays" in refused(folder / "probs.csv", "--kind", "probs", "--costs", folder / "c.npz")
+    assert "must have the arrays" in refused(folder / "probs.csv", "--kind", "probs", "--costs", folder / "c.npz")
     with pytest.raises(InputError, match="expected 10 x 10 for 10 classes"):
         audit(folder / "logits.npz", costs=np.ones((3, 3)))
     assert "there is no file" in refused(folder / "logits.npz", "--costs", folder / "d.npz")

@@ -168,7 +168,7 @@ def test_ctrl_c_says_what_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["labelkin", "compare", "--out", "with space"])
     result = call("compare", "--objectives", "one-hot", *QUICK, "--out", tmp_path)
     assert result.exit_code == 130
-    assert result.stderr.endswith("Go on with: labelkin compare --out 'with space'\n")
+    assert result.stderr.endswith("Resume with: labelkin compare --out 'with space'\n")
     assert json.loads((run_in(tmp_path, "one-hot") / "state.json").read_text())["step"] == 1
 
 
@@ -183,7 +183,7 @@ def test_train_stopped_by_ctrl_c_goes_on_where_it_stood(tmp_path):
     process.send_signal(signal.SIGINT)
     _, told = process.communicate()
     assert process.returncode == 130
-    assert f"Go on with: labelkin train --resume {run}" in told
+    assert f"Resume with: labelkin train --resume {run}" in told
     stood = len(RunFolder(run).history())
     assert stood < 3
     result = call("train", "--resume", run, "--json")
@@ -255,7 +255,7 @@ def test_two_processes_go_on_with_a_run_that_was_killed(tmp_path):
 def test_nested_folders_train_with_their_own_tree(nested, tmp_path):
     result = call("compare", nested, "--objectives", "one-hot,hierarchical", *QUICK, "--out", tmp_path / "runs")
     assert result.exit_code == 0, result.stderr
-    assert f"the one that '{nested}' comes with" in result.stdout
+    assert f"the taxonomy of '{nested}'" in result.stdout
     import labelkin
 
     model = labelkin.load_run(run_in(tmp_path / "runs", "hierarchical"))
@@ -348,7 +348,7 @@ BAD_ARGUMENTS = {
     ),
     "a setting of what is not trained": (
         ("--objectives", "one-hot", "--set", "retrospection.tau=3"),
-        "given for 'retrospection', which is not among the objectives trained",
+        "'retrospection' has options but is not trained",
     ),
     "a setting out of range": (
         ("--objectives", "one-hot,retrospection", "--set", "retrospection.tau=-1"),
@@ -365,7 +365,7 @@ BAD_ARGUMENTS = {
     "unknown optimizer": (("--optimizer", "adamv"), "Did you mean 'adam', 'adamw'"),
     "unknown augmentation": (("--augment", "flop"), "Did you mean 'flip'"),
     "seeds that are no numbers": (("--seeds", "a"), "seeds: expected whole numbers"),
-    "a seed twice": (("--seeds", "1,1"), "seeds: expected each once"),
+    "a seed twice": (("--seeds", "1,1"), "seeds: expected no duplicates"),
     "an objective twice": (("--objectives", "one-hot,one-hot"), "duplicate name 'one-hot'"),
     "a rate below zero": (("--lr=-1",), "lr: expected a number"),
     "an accelerator that is not here": (("--accelerator", "tpu"), "accelerator 'tpu'"),
@@ -423,7 +423,7 @@ def test_a_run_of_another_version_or_damaged_is_refused(tmp_path):
     config = (run / "config.json").read_text()
     (run / "config.json").write_text(config.replace('"version": 2', '"version": 99'))
     for command in (("evaluate", run), ("train", "--resume", run)):
-        assert "written in layout 99, this labelkin reads 2" in refused(*command)
+        assert "uses layout 99, but this labelkin reads layout 2" in refused(*command)
     (run / "config.json").write_text(config[:50])
     assert "config.json: the file is damaged" in refused("evaluate", run)
     (run / "config.json").write_text(config.replace('"objective": "one-hot"', '"objective": "hierarchical"'))
@@ -451,7 +451,7 @@ def test_no_space_left_is_said_and_nothing_is_half_written(tmp_path, monkeypatch
     monkeypatch.setattr(sys, "argv", ["labelkin", "this"])
     told = refused_after_progress(*command, "--out", tmp_path / "runs")
     assert "no space left" in told
-    assert told.endswith("go on with: labelkin this")
+    assert told.endswith("resume with: labelkin this")
     left = files_below(run_in(tmp_path / "runs", "one-hot"))
     assert left == ["config.json", "lock", "setup.safetensors", "state-00001-0000000.safetensors"]
     monkeypatch.undo()

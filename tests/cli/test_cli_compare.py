@@ -11,15 +11,15 @@ GRID = ("--grid", "label-embedding.tau=1,2")
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (GRID, "give one, as `--validation 0.1`."),
-        ((*GRID, "--validation", "0"), "give one, as `--validation 0.1`."),
+        (GRID, "add one, for example `--validation 0.1`."),
+        ((*GRID, "--validation", "0"), "add one, for example `--validation 0.1`."),
         (
             (*GRID, "--validation", "0.2", "--set", "label-embedding.tau=3"),
-            "label-embedding.tau: has a value (--set) and",
+            "label-embedding.tau: got a value (--set) and",
         ),
         (
             ("--grid", "label-embedding.tau=1,1", "--validation", "0.2"),
-            "the grid of 'tau': expected each once, got 1, 1.",
+            "the grid of 'tau': expected no duplicates, got 1, 1.",
         ),
         (("--html", "nodir/x.html"), "nodir/x.html: there is no folder 'nodir'"),
         (("a.en:a.de", "--html", "x.html"), "a.en:a.de: is a translation run; reports cover classification only"),

@@ -28,7 +28,7 @@ def test_the_same_command_goes_on_with_a_run_that_was_killed(tmp_path):
     assert "holds a run with epochs 4, not 5" in refused(*DIGITS, "--epochs", 5, "--batch-size", 16, "--out", run)
     result = call(*command, "--out", run)
     assert result.exit_code == 0, result.stderr
-    assert f"{run}: holds this run, not finished; going on with it." in result.stderr.splitlines()
+    assert f"{run}: this run is not finished; resuming it." in result.stderr.splitlines()
     assert "epoch 1/4" not in result.stderr
     assert call(*command, "--out", tmp_path / "whole").exit_code == 0
     assert RunFolder(run).history() == RunFolder(tmp_path / "whole").history()
@@ -40,7 +40,7 @@ def test_a_finished_run_is_said_to_be_finished(tmp_path):
     before = files_below(run)
     told = refused(*DIGITS, *QUICK, "--out", run)
     assert f"this run is finished; use it with `labelkin evaluate {shlex.quote(str(run))}`" in told
-    assert "train it again with another --out" in told
+    assert "choose another folder with --out" in told
     assert "holds a run with epochs 1, not 2" in refused(*DIGITS, "--epochs", 2, "--batch-size", 256, "--out", run)
     assert files_below(run) == before
 
@@ -48,9 +48,9 @@ def test_a_finished_run_is_said_to_be_finished(tmp_path):
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (("--tokens", "space"), "--tokens: is for sentence pairs"),
-        (("--cased",), "--cased: is for sentence pairs"),
-        (("--length-penalty", "0"), "--length-penalty: is for sentence pairs"),
+        (("--tokens", "space"), "--tokens: applies only to sentence pairs"),
+        (("--cased",), "--cased: applies only to sentence pairs"),
+        (("--length-penalty", "0"), "--length-penalty: applies only to sentence pairs"),
         (("--grid", "label-embedding.tau=1,2"), "No such option: --grid"),
         (("--seed", 2**63), "seed: expected a whole number from 0 to 9223372036854775807"),
     ],
@@ -69,5 +69,5 @@ def test_the_largest_seed_trains_and_no_noise_is_no_option(tmp_path):
 @pytest.mark.parametrize("command", ["train", "compare"])
 def test_help_names_all_that_data_may_be(command):
     told = " ".join(call(command, "--help").stdout.replace("│", " ").split())
-    for kind in (".parquet", "FILE:FILE", "FOLDER:en-de", "multi30k:en-de", "0.2, of sentence pairs 0.1"):
+    for kind in (".parquet", "FILE:FILE", "FOLDER:en-de", "multi30k:en-de", "0.2 (sentence pairs: 0.1)"):
         assert kind in told

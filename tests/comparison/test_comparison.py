@@ -14,9 +14,17 @@ from scipy import stats
 
 import labelkin
 from labelkin import InputError
-from labelkin.comparison import Comparison, Row, summarise
+from labelkin.comparison import Comparison, Row, summarize
 from labelkin.comparison._statistics import better_by_chance, bootstrap, front, paired, seeds_to_settle, student
-from labelkin.comparison._table import COLUMNS, as_csv, as_markdown, cells, columns_of, headings, verdict
+from labelkin.comparison._table import (
+    COLUMNS,
+    comparison_as_csv,
+    comparison_as_markdown,
+    comparison_verdict,
+    table_cells,
+    table_columns,
+    table_headings,
+)
 from labelkin.runs import Store
 from support.commands import run_in
 
@@ -59,9 +67,9 @@ def test_differences_are_paired_by_seed(compared):
 def test_a_seed_trained_twice_is_one_seed(compared):
     runs = [run for own in compared.records.values() for run in own]
     again = [run._replace(config={**run.config, "settings": {**run.config["settings"], "threads": 2}}) for run in runs]
-    assert summarise([*runs, *again]).rows == compared.rows
+    assert summarize([*runs, *again]).rows == compared.rows
     newer = runs[0]._replace(config={**runs[0].config, "revision": 99})
-    assert summarise([*runs, newer]).records[newer.label][0].config["revision"] == 99
+    assert summarize([*runs, newer]).records[newer.label][0].config["revision"] == 99
 
 
 def test_when_the_mean_curve_reaches_the_references_best(compared):
@@ -76,14 +84,14 @@ def test_when_the_mean_curve_reaches_the_references_best(compared):
 
 
 def test_the_same_table_in_every_form(compared):
-    lines = as_markdown(compared).splitlines()
-    shown = columns_of(compared)
+    lines = comparison_as_markdown(compared).splitlines()
+    shown = table_columns(compared)
     assert set(COLUMNS) - set(shown) <= {"BLEU", "seeds to settle", "epochs to {reference}'s best", "seconds to it"}
-    assert lines[0] == f"| {' | '.join(headings(compared, shown))} |"
+    assert lines[0] == f"| {' | '.join(table_headings(compared, shown))} |"
     assert "against one-hot" in lines[0]
-    assert lines[3] == f"| {' | '.join(cells(compared.rows[1], shown))} |"
+    assert lines[3] == f"| {' | '.join(table_cells(compared.rows[1], shown))} |"
     assert "+0.00 [+0.00, +0.00]" in lines[3]
-    read = list(csv.DictReader(io.StringIO(as_csv(compared))))
+    read = list(csv.DictReader(io.StringIO(comparison_as_csv(compared))))
     assert [float(line["accuracy"]) for line in read] == [row.accuracy for row in compared.rows]
     for row in compared.rows:
         assert row.label in str(compared)
@@ -101,12 +109,12 @@ def test_runs_of_two_settings_are_not_one_comparison(compared):
     records = Store(compared.folder).records()
     longer = records[0]._replace(config={**records[0].config, "settings": {**records[0].settings, "epochs": 9}})
     with pytest.raises(InputError, match="expected runs of one setting, got 2"):
-        summarise([*records, longer])
+        summarize([*records, longer])
 
 
 def test_a_seed_without_its_pair_is_left_out_of_the_difference_alone(compared):
     records = [r for r in Store(compared.folder).records() if (r.label, r.seed) != ("one-hot", 1)]
-    row = next(row for row in summarise(records).rows if row.label == "label-embedding")
+    row = next(row for row in summarize(records).rows if row.label == "label-embedding")
     ours, theirs = finals(compared.folder, "label-embedding"), finals(compared.folder, "one-hot")
     assert row.runs == 3
     assert row.difference == pytest.approx(mean(ours[s]["accuracy"] - theirs[s]["accuracy"] for s in (0, 2)))
@@ -203,17 +211,17 @@ ONE_HOT = row("one-hot", 0, 0)
 )
 def test_the_verdict_goes_as_far_as_the_seeds(rows: list[Row], sentence: str):
     reference = "one-hot" if rows[0].label == "one-hot" else None
-    assert verdict(Comparison(rows, reference, "digits", "given", Path(), {}, [])).startswith(sentence)
+    assert comparison_verdict(Comparison(rows, reference, "digits", "given", Path(), {}, [])).startswith(sentence)
 
 
 def test_the_verdict_says_how_many_seeds_would_settle_it():
     rows = [ONE_HOT, row("a", -0.01, 0.01, settle=40), row("b", -0.01, 0.02, settle=9), row("c", 0.01, 0.02, settle=2)]
-    said = verdict(Comparison(rows, "one-hot", "digits", "given", Path(), {}, []))
+    said = comparison_verdict(Comparison(rows, "one-hot", "digits", "given", Path(), {}, []))
     assert said.endswith("About 9 seeds would show the difference of b if it is this large.")
 
 
 def test_every_column_has_a_cell():
-    assert len(cells(ONE_HOT, list(COLUMNS))) == len(COLUMNS)
+    assert len(table_cells(ONE_HOT, list(COLUMNS))) == len(COLUMNS)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +232,7 @@ def test_every_column_has_a_cell():
     ],
 )
 def test_what_cannot_be_recorded_is_refused_before_anything_is_written(wrong: dict, name: str, tmp_path: Path):
-    with pytest.raises(InputError, match=f"{name}: a recorded run takes numbers"):
+    with pytest.raises(InputError, match=f"{name}: expected a number, a string or a list"):
         labelkin.compare(objectives=["semantic-smoothing"], out=tmp_path / "runs", epochs=1, **wrong)
     assert not (tmp_path / "runs").exists()
 

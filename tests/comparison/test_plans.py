@@ -7,12 +7,12 @@ from statistics import mean
 import pytest
 
 from labelkin import OBJECTIVES, InputError
-from labelkin.comparison import Plan, compare_plan, execute, outlook, read_plan
-from labelkin.comparison._api import comparisons
+from labelkin.comparison import Plan, compare_plan, describe_plan, execute, read_plan
+from labelkin.comparison._api import compare_stored_runs
 from labelkin.comparison._execute import _Work, in_words
 from labelkin.runs import Store
-from labelkin.runs._folder import locked
 from labelkin.runs._identity import run_id
+from labelkin.runs._run_files import locked
 from labelkin.training import Settings
 from labelkin.training import _settings as settings
 from support.commands import call, refused, run_in
@@ -52,7 +52,9 @@ def test_a_plan_is_the_product_of_its_parts(plan_file: Path):
         {"data": ["digits", "mnist"], "taxonomy": ["a", None], "backbone": ["mlp", "lenet"], "seeds": 3}
     )
     assert len(wide.runs()) == 8 * len(OBJECTIVES)
-    assert "digits, mnist x 2 backbones x 2 trees x 15 objectives: 120 runs, 0 finished" in outlook(wide, Path("none"))
+    assert "digits, mnist x 2 backbones x 2 trees x 15 objectives: 120 runs, 0 finished" in describe_plan(
+        wide, Path("none")
+    )
 
 
 def test_the_chosen_value_is_the_best_on_validation_data_and_not_on_test_data(plan_file: Path, tmp_path: Path):
@@ -83,7 +85,7 @@ BAD = {
     "an unknown setting": ({"training": {"epoch": 1}}, "epoch: there is no training setting .*Did you mean 'epochs'"),
     "training of its own": (
         {"objectives": {"one-hot": {"training": QUICK}}},
-        "the clean protocol trains all objectives alike",
+        "the clean protocol trains all objectives with the same settings",
     ),
     "the best test epoch": ({"training": {"report": "best-test"}}, "report: the clean protocol takes auto or last"),
     "training mode": ({"training": {"evaluation": "batch-statistics"}}, "evaluation: the clean protocol takes eval"),
@@ -101,18 +103,18 @@ BAD = {
         {"objectives": ["one-hot"], "reference": "onehot"},
         "reference: 'onehot' is not among.*Did you mean",
     ),
-    "a seed in training": ({"training": {"seed": 1}}, "list the seeds of a plan under `seeds`"),
-    "a seed twice": ({"seeds": [1, 1]}, "seeds: expected each once"),
+    "a seed in training": ({"training": {"seed": 1}}, "a plan takes its seeds from `seeds`"),
+    "a seed twice": ({"seeds": [1, 1]}, "seeds: expected no duplicates"),
     "a seed that is too large": ({"seeds": [0, 2**63]}, "seed: expected a whole number from 0 to 9223372036854775807"),
-    "data twice": ({"data": ["digits", "digits"]}, "data: expected each once, got digits, digits"),
-    "a backbone twice": ({"backbone": ["mlp", None, "mlp"]}, "backbone: expected each once"),
-    "a tree twice": ({"taxonomy": [None, None]}, "taxonomy: expected each once"),
+    "data twice": ({"data": ["digits", "digits"]}, "data: expected no duplicates, got digits, digits"),
+    "a backbone twice": ({"backbone": ["mlp", None, "mlp"]}, "backbone: expected no duplicates"),
+    "a tree twice": ({"taxonomy": [None, None]}, "taxonomy: expected no duplicates"),
     "a value twice": (
         {
             "objectives": {"label-embedding": {"tau": {"grid": [1, 2, 1.0]}}},
             "data_options": {"validation_fraction": 0.1},
         },
-        "label-embedding, the grid of 'tau': expected each once, got 1, 2, 1.0",
+        "label-embedding, the grid of 'tau': expected no duplicates, got 1, 2, 1.0",
     ),
     "a relation that is not": (
         {"objectives": {"semantic-smoothing": {"relation": "ordinl"}}},
@@ -191,7 +193,7 @@ def test_under_a_label_a_run_counts_once_however_often_the_plan_has_it(tmp_path:
     (once,) = compare_plan(plan, tmp_path)
     runs = plan.runs()
     monkeypatch.setattr(Plan, "runs", lambda self: [*runs, *runs])
-    (twice,) = comparisons(plan, tmp_path)
+    (twice,) = compare_stored_runs(plan, tmp_path)
     assert [row.runs for row in twice.rows] == [1, 1]
     assert repr(twice) == repr(once)  # NaN is not equal to itself
 
@@ -255,13 +257,15 @@ def test_what_a_budget_leaves_out_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(_Work, "_has_time", lambda self: self.done < 2)
     command = ("compare", "--objectives", "one-hot,static-labels", "--seeds", "0,1", "--epochs", 1, "--budget", "90s")
     told = call(*command, "--out", tmp_path, "--json")
-    left = "2 of 4 runs are left: they would not have finished within the budget of 90 s; run the same command again"
-    assert f"{left} to train them." in told.stderr.splitlines()
+    left = (
+        "2 of 4 runs were skipped, because they would not have finished within the budget of 90 s; run the same command"
+    )
+    assert f"{left} again to train them." in told.stderr.splitlines()
     found = json.loads(told.stdout)
     assert [row["seeds"] for row in found["rows"]] == [[0], [0]]
     assert [name.rpartition("-")[0] for name in found["not_begun"]] == ["one-hot-seed1", "static-labels-seed1"]
     monkeypatch.setattr(_Work, "_has_time", lambda self: False)
-    assert "2 runs of the plan have not begun and are left out." in call(*command, "--out", tmp_path).stdout
+    assert "2 runs of the plan have not started and are not in the table." in call(*command, "--out", tmp_path).stdout
     monkeypatch.undo()
     whole = call(*command[:-2], "--out", tmp_path, "--json")
     assert "are left" not in whole.stderr

@@ -194,7 +194,7 @@ def test_an_empty_text_gets_no_class(run, tmp_path, suffix):
 def test_texts_without_a_known_word_are_said(run, tmp_path):
     write_csv(tmp_path / "new.csv", lines=[*LINES[:3], (0, "wine", "Zyxomma!"), (0, "iris", "Qwertzuiop?")])
     told = call("predict", run, tmp_path / "new.csv", "-o", tmp_path / "out.csv")
-    assert told.stdout == f"5 predictions in {tmp_path / 'out.csv'}\n"
+    assert told.stdout == f"Wrote 5 predictions to {tmp_path / 'out.csv'}\n"
     assert "Note: 2 of 5 texts have no word that hashed-tfidf knows" in told.stderr
     write_csv(tmp_path / "whole.csv", lines=[*LINES, (0, "wine", "Zyxomma!")])
     measured = call("evaluate", run, tmp_path / "whole.csv")

@@ -3,7 +3,6 @@
 Without a GPU the Triton kernels run in its interpreter, which `TRITON_INTERPRET=1` turns on.
 """
 
-import json
 import math
 import os
 from functools import partial
@@ -15,7 +14,6 @@ import torch
 import torch.nn.functional as F
 
 from labelkin.bench import _loss_cases as loss_cases
-from labelkin.bench import _losses as losses
 from labelkin.bench import _references as references
 from labelkin.functional import TreeIndex, tree_index
 from labelkin.functional import _kernels as kernels
@@ -45,9 +43,14 @@ every_loss = pytest.mark.parametrize("loss", TREE_LOSSES)
 every_kind = pytest.mark.parametrize("kind", loss_cases.KINDS)
 
 
+def use_for_every_size(monkeypatch):
+    monkeypatch.setattr(fused_losses, "SMALL", 0)
+    monkeypatch.setattr(fused_losses, "LITTLE", 0)
+
+
 @pytest.fixture(params=["cpu", "triton"])
 def device(request, monkeypatch):
-    monkeypatch.setattr(fused_losses, "SMALL", 0)
+    use_for_every_size(monkeypatch)
     if request.param == "cpu":
         return "cpu"
     if find_spec("triton") is None:
@@ -134,7 +137,7 @@ def test_odd_widths(loss, leaves, device):
 @every_loss
 @pytest.mark.parametrize("leaves", [1003, 2048])
 def test_wide_rows_on_the_cpu(loss, leaves, monkeypatch):
-    monkeypatch.setattr(fused_losses, "SMALL", 0)
+    use_for_every_size(monkeypatch)
     for tree in ("unbalanced", "balanced", "star"):
         taxonomy = random_taxonomy(np.random.default_rng(1), leaves, tree)
         nodes = torch.randint(len(taxonomy), (40,), generator=torch.Generator().manual_seed(0))
@@ -143,8 +146,9 @@ def test_wide_rows_on_the_cpu(loss, leaves, monkeypatch):
 
 
 @pytest.mark.parametrize("scale", [2.0, 60.0])
-def test_prefix_sums_are_left_where_they_are_not_exact(scale):
+def test_prefix_sums_are_left_where_they_are_not_exact(scale, monkeypatch):
     """Large logits give subtrees a share far below float32's range; the result keeps its relative precision."""
+    use_for_every_size(monkeypatch)
     taxonomy = random_taxonomy(np.random.default_rng(1), 1003, "unbalanced")
     check_tree("hxe", taxonomy, "cpu", taxonomy.leaves[:40], scale=scale)
     check_tree("hxe", taxonomy, "cpu", taxonomy.leaves[:40], scale=scale, dtype=torch.float64, tolerance=1e-10)
@@ -231,7 +235,7 @@ def test_depth_weights_reduce_to_cross_entropy(device):
 
 @every_loss
 def test_gradients_and_their_gradients_in_float64(loss, monkeypatch):
-    monkeypatch.setattr(fused_losses, "SMALL", 0)
+    use_for_every_size(monkeypatch)
     on_leaves, ours, _ = TREE_LOSSES[loss]
     taxonomy = named([-1, 0, 0, 1, 1, 2, 3, 3, 4, 5, 5, 5], [10, 6, 11, 7, 8, 9])
     index, target = tree_index(taxonomy), torch.tensor([10, 6, 4, 1])
@@ -261,13 +265,13 @@ def test_leading_shapes_strides_and_normalization(device):
 
 @every_loss
 def test_compiled_losses_are_the_eager_ones(loss, monkeypatch):
-    """Through the custom operator, with the index beside the tree as a field of it."""
-    monkeypatch.setattr(fused_losses, "SMALL", 0)
+    """Through the custom operator, with the index built before."""
+    use_for_every_size(monkeypatch)
     on_leaves, ours, _ = TREE_LOSSES[loss]
     taxonomy = named([-1, 0, 0, 1, 1, 2, 3, 3, 4, 5, 5, 5])
     index = tree_index(taxonomy)
     made = kernels.path_index(index)
-    monkeypatch.setattr(fused_losses, "_index", lambda tree: made)
+    monkeypatch.setattr(fused_losses, "path_index", lambda tree: made)
     logits, target = drawn(2, 6, 6 if on_leaves else 11), index.leaves
     compiled = torch.compile(lambda x, t: ours(x, t, index), backend="aot_eager", fullgraph=True)
     for got, wanted in zip(
@@ -276,7 +280,8 @@ def test_compiled_losses_are_the_eager_ones(loss, monkeypatch):
         torch.testing.assert_close(got, wanted)
 
 
-def test_what_has_no_kernel_is_refused():
+def test_what_has_no_kernel_is_refused(monkeypatch):
+    monkeypatch.setattr(fused_losses, "LITTLE", 0)
     taxonomy = random_taxonomy(np.random.default_rng(0), 600, "unbalanced")
     index = tree_index(taxonomy)
     logits, target = torch.zeros(2, 600), index.leaves[:2]
@@ -296,18 +301,3 @@ def test_the_index_is_made_once():
 
 def test_blocks_cover_rows_that_they_do_not_divide():
     assert 1003 % cpu_leaves.BLOCK
-
-
-def test_the_benchmark_runs_and_goes_on_after_a_failure(tmp_path, capsys, monkeypatch):
-    def fails(*_: object) -> None:
-        raise RuntimeError("no such case")
-
-    plan = list(loss_cases.cases("cpu", None, small=True))
-    monkeypatch.setattr(loss_cases, "cases", lambda *_, small: [("broken", 8, fails), *plan])
-    out = tmp_path / "losses.json"
-    assert losses.main(["--device", "cpu", "--small", "--repeats", "1", "--out", str(out)]) == 1
-    printed = capsys.readouterr().out
-    assert "FAILED broken, batch 8: RuntimeError: no such case" in printed
-    found = json.loads(out.read_text())
-    assert len(found["rows"]) == len(plan) == 19
-    assert all(row["grad_error"] < 1e-5 for row in found["rows"])

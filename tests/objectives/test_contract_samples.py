@@ -135,7 +135,8 @@ def test_a_loss_that_accumulates_is_the_mean_of_its_parts(case: Case):
         own = [step(copy.deepcopy(objective), sample.take(part), weight=weight[part]).loss for part in parts]
         mean = sum(weight[part].sum() * loss for part, loss in zip(parts, own, strict=True)) / weight.sum()
         same.append(bool(torch.isclose(step(objective, sample, weight=weight).loss, mean, rtol=1e-9, atol=0)))
-    assert all(same) == objective.accumulates
+    # The text preset of the label embedding has no term over a part of the samples, and could accumulate as well.
+    assert all(same) == (objective.accumulates or not getattr(objective, "divides_by_right", True))
 
 
 @every_case
@@ -171,7 +172,7 @@ def renamed(case: Case, objective: Objective, here: World, there: World, order: 
     learned = dict(objective.named_parameters())
     for name, value in objective.state_dict().items():
         if isinstance(value, dict):
-            state[name] = {**value, "soft": value["soft"][:, order]}
+            state[name] = {**value, "soft": value["soft"][:, order], "signature": state[name]["signature"]}
         elif name in learned or not torch.equal(value, start[name]):
             state[name] = permuted(name, value.detach(), order, outputs)
     other.load_state_dict(state)

@@ -19,7 +19,7 @@ from labelkin import (
     SemanticSmoothing,
     Taxonomy,
 )
-from labelkin.training import _packing as packing
+from labelkin.training import load_packed, save_packed
 from support.cases import CASES, Case
 
 TREE = Taxonomy.from_paths(["a/x", "a/y", "b/z", "b/w"])
@@ -87,11 +87,11 @@ def test_a_state_of_the_same_objective_is_loaded_from_every_format(case: Case, t
     stored = io.BytesIO()
     torch.save(state, stored)
     stored.seek(0)
-    packing.save(tmp_path / "state", dict(state))
+    save_packed(tmp_path / "state", dict(state))
     earlier = {name: value for name, value in state.items() if name != "_extra_state"}
     if case.objective == "retrospection":
         earlier["_extra_state"] = {k: v for k, v in state["_extra_state"].items() if k != "signature"}
-    for read in (torch.load(stored, weights_only=True), packing.load(tmp_path / "state"), earlier):
+    for read in (torch.load(stored, weights_only=True), load_packed(tmp_path / "state"), earlier):
         loaded = case.make(features=4, class_weight=True)
         assert loaded.load_state_dict(read) == torch.nn.modules.module._IncompatibleKeys([], [])
         for name, parameter in loaded.named_parameters():

@@ -18,9 +18,9 @@ from labelkin.papers import recipe, recipe_ids, reproduce
 from labelkin.papers._assess import Conditions, assess, summary
 from labelkin.papers._claims import check
 from labelkin.papers._extra_metrics import hierarchical_by_loop
-from labelkin.papers._measured import Measured, Run, judge, measured, restlessness
+from labelkin.papers._measured import Measured, Run, fluctuation, judge, measured
 from labelkin.papers._published import Cell, Figure, Measure
-from labelkin.papers._run_recipe import Wanted, asked_for, backbone_for, plan_for, scaled, seeds_of
+from labelkin.papers._run_recipe import Wanted, backbone_for, is_requested, plan_for, scaled, seeds_of
 from labelkin.runs import RunSpec, Store
 from labelkin.runs import train_run as train
 from labelkin.structure import Taxonomy
@@ -70,7 +70,7 @@ def test_every_table_and_figure_has_a_recipe():
 @pytest.mark.parametrize("name", recipe_ids())
 def test_a_recipe_fits_what_it_shows(name):
     found = recipe(name)
-    printed = found.printed
+    printed = found.published
     assert found.id == f"{found.paper}-{found.shows}"
     assert found.command.startswith(f"labelkin reproduce {name}")
     assert all(part.plan or part.not_run or part.needs for part in found.parts)
@@ -126,7 +126,7 @@ def flat(names):
 def test_recipes_and_published_numbers_are_read_without_torch():
     code = (
         "import sys; from labelkin.papers._recipe import recipe, recipe_ids; "
-        "[recipe(name).printed for name in recipe_ids()]; sys.exit('torch' in sys.modules)"
+        "[recipe(name).published for name in recipe_ids()]; sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -146,15 +146,15 @@ def test_seeds_are_the_papers_first():
 
 def test_a_name_that_is_given_means_itself():
     names = ("CIFAR-10", "CIFAR-100")
-    assert [asked_for(name, ["CIFAR-10"], names) for name in names] == [True, False]
-    assert [asked_for(name, ["CIFAR"], names) for name in names] == [True, True]
+    assert [is_requested(name, ["CIFAR-10"], names) for name in names] == [True, False]
+    assert [is_requested(name, ["CIFAR"], names) for name in names] == [True, True]
 
 
 def test_a_network_that_cannot_be_had_is_replaced_or_left_out(monkeypatch):
     monkeypatch.setattr("labelkin.papers._run_recipe.find_spec", lambda name: None)
     parts = {part.column: part for part in recipe("001-table1").parts}
     name, words = backbone_for(parts["CIFAR10 / ResNet50"], Wanted())
-    assert (name, words) == ("resnet-18", "resnet-18 from scratch in place of timm:resnet50 with ImageNet weights")
+    assert (name, words) == ("resnet-18", "resnet-18 from scratch instead of timm:resnet50 with ImageNet weights")
     name, words = backbone_for(parts["CIFAR10 / DenseNet121"], Wanted())
     assert name is None
     assert "timm" in words
@@ -189,11 +189,11 @@ def test_a_level_without_any_spread_says_so():
     ("printed", "ours", "theirs", "words"),
     [
         (23.97, [24.0, 24.1, 24.2], [27.0, 27.3, 27.4], "direction reproduced"),  # -3.0, -3.2, -3.2
-        (23.97, [24.0], [27.0], "direction as published, not settled"),
-        (23.97, [24.0, 27.0], [27.0, 27.1], "direction as published, not settled"),  # -3.0, -0.1
+        (23.97, [24.0], [27.0], "direction as published, not significant"),
+        (23.97, [24.0, 27.0], [27.0, 27.1], "direction as published, not significant"),  # -3.0, -0.1
         (23.97, [30.0, 30.2], [27.0, 27.1], "direction reversed"),  # +3.0, +3.1
         (23.97, [27.0, 28.0], [27.1, 27.5], "direction not reproduced"),  # -0.1, +0.5
-        (27.35, [24.0, 24.1], [27.0, 27.1], "printed without a difference"),
+        (27.35, [24.0, 24.1], [27.0, 27.1], "no published difference"),
     ],
 )
 def test_directions(printed, ours, theirs, words):
@@ -212,8 +212,8 @@ def test_a_table_is_judged_cell_by_cell():
     assert cells["MNIST", "CNN-LabelEmb"].verdict.words == "better by 0.17; direction reproduced"  # .38 of .55 ± .03
     assert cells["CIFAR-10", "ResNet-8"].verdict.words == "not run: no data"
     assert summary(judged) == (
-        "Of 12 printed numbers 2 were measured: 1 within spread, 1 better. "
-        "The printed direction is reproduced in 1 of 1 comparison, and seen without being settled in 0."
+        "2 of 12 published numbers were measured: 1 within spread, 1 better. "
+        "The published direction is reproduced in 1 of 1 comparison, and has the same sign without being significant in 0."
     )
 
 
@@ -231,7 +231,7 @@ def test_others_figures_and_rows_that_need_more_are_not_run():
     cells = {(c.column, c.row): c.verdict.words for c in assess(recipe("001-table1"), {}, Conditions()).cells}
     assert "BERT" in cells["CIFAR10 / ResNet50", "StaticLabel"]
     cells = {c.row: c.verdict.words for c in assess(recipe("003-table4"), {}, Conditions()).cells}
-    assert cells["Stanford NMT"] == "not run: the training text of IWSLT2015 is not at hand"
+    assert cells["Stanford NMT"] == "not run: the training text of IWSLT2015 is not available"
 
 
 def test_epochs_saved_follow_the_papers_rule():
@@ -252,7 +252,7 @@ def test_measures_without_a_value_are_left_out():
 
 
 def claimed(name, **arguments):
-    return {"claim": next(iter(recipe("003-figure2").printed.claims)), "check": name, **arguments}
+    return {"claim": next(iter(recipe("003-figure2").published.claims)), "check": name, **arguments}
 
 
 COLUMNS = {
@@ -271,13 +271,13 @@ PAIR = {"of": ["", "a"], "than": ["", "b"]}
         (claimed("better", of=["", "b"], than=["", "a"]), False, "3 seeds"),
         (claimed("alike", within=1.0), False, "2.00 points"),
         (claimed("alike", within=2.5), True, "2.00 points"),
-        (claimed("faster", **PAIR), True, "epoch 2, itself in 3, of 5"),
+        (claimed("faster", **PAIR), True, "in epoch 2; that one reaches it in epoch 3 of 5"),
         (claimed("steadier", **PAIR), True, "a 1, b 20"),  # changes .01, .01 and .2, .2 in points
         (claimed("steadier-loss", **PAIR), True, "a 0.1, b 0.2"),
         (claimed("lower-loss", **PAIR), True, "a 0.7, b 1.2"),
         (claimed("best", of=["", "a"]), None, "not run: the other columns"),
         (claimed("drawn"), None, "labelkin report"),
-        (claimed("nearest", of=["", "a"], pairs={}), None, "not at hand"),
+        (claimed("nearest", of=["", "a"], pairs={}), None, "not available"),
         (claimed("better", of=["", "a"], than=["", "c"]), None, "not run: , c"),
     ],
 )
@@ -294,13 +294,13 @@ def test_a_claim_that_one_seed_leans_to_is_not_settled():
     assert (leaning.holds, leaning.settled) == (True, False)
     assert check(claimed("better", **PAIR), recipe("003-figure2"), COLUMNS).settled
     told = judged._replace(claims=[leaning])
-    assert summary(told) == "Of 1 claim 1 could be checked, and 0 held, beside 1 that did without being settled."
-    assert text.claims(told)[0][1] == "yes, not settled"
+    assert summary(told) == "1 of 1 claim could be checked; 0 held, and 1 held without being significant."
+    assert text.claim_rows(told)[0][1] == "yes, not significant"
 
 
 def test_restlessness_is_the_mean_change_of_the_later_half():
-    assert restlessness([9.0, 9.0, 1.0, 2.0, 4.0]) == 1.5
-    assert restlessness([1.0]) == 0.0
+    assert fluctuation([9.0, 9.0, 1.0, 2.0, 4.0]) == 1.5
+    assert fluctuation([1.0]) == 0.0
 
 
 def test_the_loop_of_002_is_the_loss_that_is_timed():
@@ -329,7 +329,7 @@ def test_fashion_mnist_by_a_small_network(tmp_path):
     assert cells["One-hot", "auac"].measured.mean == pytest.approx(100 * sum(curve) / 2)
     assert cells["One-hot", "accuracy"].verdict.level is None  # another network, length and amount of data
     assert cells["LabelEmbed", "accuracy"].verdict.direction is not None
-    assert found.conditions.other == {"Fashion MNIST / ResNet50": "mlp in place of timm:resnet50"}
+    assert found.conditions.other == {"Fashion MNIST / ResNet50": "mlp instead of timm:resnet50"}
     shown = text.tables(found)[0][1]
     assert {line[0] for line in shown} == {"Fashion MNIST / ResNet50"}  # what was not asked for is not listed
     assert {line[1] for line in shown} == {"One-hot", "LabelEmbed", "StaticLabel"}
@@ -390,7 +390,7 @@ def test_a_spent_budget_begins_nothing(tmp_path):
     found = reproduce("001-table5", columns=["Fashion MNIST / ResNet50"], budget=1e-9, store=tmp_path)
     assert not list(tmp_path.iterdir())
     words = {c.verdict.words for c in found.cells if c.column == "Fashion MNIST / ResNet50" and c.row == "One-hot"}
-    assert words == {"not run: the budget was spent before it"}
+    assert words == {"not run: the time budget was used up"}
 
 
 # The command
@@ -414,7 +414,7 @@ def test_the_list_names_everything():
         (["003-table2", "--scale", "0"], "scale: expected a number in (0, 1]"),
         (["003-table2", "--budget", "soon"], "--budget: expected a time such as 90s"),
         (["003-table2", "--columns", "NIST5"], "Did you mean 'MNIST'"),
-        (["003-table2", "--rows", "CNM"], "rows: none holds 'CNM'"),
+        (["003-table2", "--rows", "CNM"], "rows: no name contains 'CNM'"),
         (["003-table2", "--protocol", "dirty"], "protocol: expected one of 'clean', 'as-published'"),
         (["003-table2", "--seeds", "0"], "seeds: expected a whole number of at least 1"),
     ],
@@ -425,8 +425,8 @@ def test_what_cannot_be_done_is_said(arguments, words):
 
 def test_what_needs_no_data_runs_anywhere():
     told = call("reproduce", "002-appendix").stdout
-    assert "x 199 in print" in told
-    assert "not compared: another machine" in told
+    assert "199 in the paper" in told
+    assert "not compared: measured on another machine" in told
 
 
 def test_dev_errors_are_those_of_the_epoch_that_counts(tmp_path):

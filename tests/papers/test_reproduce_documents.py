@@ -68,14 +68,14 @@ def test_published_against_measured(tmp_path):
     )["reproduction.md"]
     assert line_of(told, "| ResNet-18 |", "error")[3:] == ["27.35 ± 0.4", "27.46", "1", "within spread"]
     embedding = line_of(told, "| ResNet-LabelEmb-18 |", "error")
-    assert embedding[3:] == ["23.97 ± 0.33", "23.23", "1", "better by 0.74; direction as published, not settled"]
+    assert embedding[3:] == ["23.97 ± 0.33", "23.23", "1", "better by 0.74; direction as published, not significant"]
     assert line_of(told, "converges faster", "no")[2].startswith("CIFAR-100 ResNet-LabelEmb-18")
     assert "3 runs, seeds 0; one H200, 2026-11-15; protocol clean." in told
     assert "Missing: CIFAR-10 was not reached." in told
     assert "`labelkin compare plan.yaml`" in told
-    assert "without a cell in print: label-smoothing." in told
+    assert "but not in the table: label-smoothing." in told
     assert "| MNIST |" not in told  # what was not run is counted, not listed
-    assert "Printed numbers that were not measured: 8." in told
+    assert "Published numbers that were not measured: 8." in told
 
 
 def test_files_of_one_table_are_told_as_one(tmp_path):
@@ -83,7 +83,7 @@ def test_files_of_one_table_are_told_as_one(tmp_path):
     embedding = run("label-embedding", 0.7677, options={"weights": "released"})
     told = written(tmp_path, embedding, recipe="003-table2", name="there")["reproduction.md"]
     assert told.count("## 003-table2") == 1
-    assert line_of(told, "| ResNet-LabelEmb-18 |", "error")[-1].endswith("direction as published, not settled")
+    assert line_of(told, "| ResNet-LabelEmb-18 |", "error")[-1].endswith("direction as published, not significant")
     assert (
         told.index("`results/here.json`: 1 runs")
         < told.index("Missing: The rest.")
@@ -114,7 +114,7 @@ def test_runs_of_something_else_stand_for_no_cell(tmp_path, other):
         tmp_path, run("label-embedding", 0.7, **{"options": {"weights": "released"}, **other}), recipe="003-table2"
     )["reproduction.md"]
     assert "| ResNet-LabelEmb-18 |" not in told
-    assert "without a cell in print" in told
+    assert "but not in the table" in told
 
 
 def test_every_table_is_listed_measured_or_not(tmp_path):
@@ -138,21 +138,22 @@ def test_the_guide_says_what_was_shown(tmp_path):
     runs.append(run("mixed-cross-entropy", 0.93))
     told = written(tmp_path, *runs)["choosing.md"]
     setting = "cifar100, resnet-18-double, 100 epochs"
-    better = f"- `label-embedding`: shown better than one-hot in 1 of 1 comparison: {setting} (+1.00 [+0.75, +1.25])."
+    better = f"- `label-embedding`: significantly better than one-hot in 1 of 1 comparison: {setting} (+1.00 [+0.75, +1.25])."
     assert better in told
     assert (
-        f"- `adaptive-labels`: shown worse than one-hot in 1 of 1 comparison: {setting} (-2.00 [-2.25, -1.75])." in told
+        f"- `adaptive-labels`: significantly worse than one-hot in 1 of 1 comparison: {setting} (-2.00 [-2.25, -1.75])."
+        in told
     )
-    assert "- `label-smoothing`: no difference shown in 1 of 1 comparison." in told
-    assert "- `mixed-cross-entropy`: one seed alone, which shows nothing, in 1 of 1 comparison (+3.00)." in told
+    assert "- `label-smoothing`: no significant difference in 1 of 1 comparison." in told
+    assert "- `mixed-cross-entropy`: only one seed, which shows nothing, in 1 of 1 comparison (+3.00)." in told
     assert "- `hierarchical`: not measured." in told
     assert "- `semantic-smoothing`: not measured with `relation: ordinal`." in told
     assert "- `confidence-penalty`: not measured under label noise." in told
+    assert "- `label-embedding`: reaches one-hot's best accuracy in 1 of 1 comparison, and saves 0 %" in told
     assert (
-        "- `label-embedding`: reaches the best accuracy that one-hot ever has in 1 of 1 comparison, and leaves 0 %"
+        "The mean AHD@5 is below that of one-hot in 2 of 2 comparisons, and below that of one-hot with CRM in 1."
         in told
     )
-    assert "Of 2 comparisons, 2 have a lower mean AHD@5 than one-hot, and 1 a lower one than one-hot with CRM." in told
     assert "lowest with `adaptive-labels` (-0.030 on average over its settings)" in told
     assert "highest with `label-embedding` (+0.010)" in told
     assert line_of(told, "| label-embedding | 1 |")[1:] == ["1", "1.20", "in 1 of 1, 0 % on average"]
@@ -174,13 +175,13 @@ def test_settings_are_kept_apart(tmp_path):
         run("one-hot", 0.8, backbone="resnet-18"),
         run("label-smoothing", 0.79, backbone="resnet-18"),
     )["choosing.md"]
-    assert "one seed alone, which shows nothing, in 2 of 2 comparisons (-1.00 to +1.00)" in told
+    assert "only one seed, which shows nothing, in 2 of 2 comparisons (-1.00 to +1.00)" in told
 
 
 def test_without_results_nothing_is_claimed(tmp_path):
     told = documents(tmp_path / "nowhere")
-    assert "Nothing measured yet" in told["choosing.md"]
-    assert "Nothing measured yet" in told["reproduction.md"]
+    assert "No results yet" in told["choosing.md"]
+    assert "No results yet" in told["reproduction.md"]
     assert "| 003-table2 |" in told["reproduction.md"]
 
 

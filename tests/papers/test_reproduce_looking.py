@@ -39,7 +39,7 @@ def test_nearest_labels(columns):
     claim = {"of": ["digits", "label-embedding"], "pairs": best}
     holds, told = looking.nearest(claim, columns)
     assert holds is True
-    assert told.startswith("10 of 10 as printed.")
+    assert told.startswith("10 of 10 as published.")
     best["3"] = ["3"]  # never its own neighbour
     assert looking.nearest(claim, columns)[0] is False
 
@@ -94,7 +94,7 @@ def test_confusions_beside_those_in_print(tmp_path):
     counts = Counter(f"{classes[true]} as {classes[said]}" for true, said in pairs if true != said)
     columns = {"LeNet": {"hierarchical": [Run("hierarchical", 0, record.final, (), record=record)]}}
     _, told = looking.confusions({"of": ["LeNet", "hierarchical"], "table": "figure3c"}, columns)
-    assert f"automobile as truck {counts['automobile as truck']} times (printed 100)" in told
-    assert f"cat as dog {counts['cat as dog']} times (printed 168)" in told
+    assert f"automobile as truck {counts['automobile as truck']} times (published: 100)" in told
+    assert f"cat as dog {counts['cat as dog']} times (published: 168)" in told
     assert told.split("most frequent: ")[1].split(", ")[0] in [name for name, _ in counts.most_common(1)]
     assert "plain/weighted" in found.claims[0].found

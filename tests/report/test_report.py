@@ -20,13 +20,13 @@ from typer.testing import CliRunner
 
 from labelkin import InputError, Taxonomy
 from labelkin.cli._report import report
-from labelkin.comparison import Comparison, Row, summarise
+from labelkin.comparison import Comparison, Row, summarize
 from labelkin.report import read_comparisons, targets, write_model_page, write_report
-from labelkin.report._build_page import gather
+from labelkin.report._build_page import build_page
 from labelkin.report._groups import superclasses
 from labelkin.report._images import png_uri
 from labelkin.report._leaderboard import COLUMNS, leaderboard, verdict
-from labelkin.report._mistakes import mistakes_of
+from labelkin.report._mistakes import examples_note, mistakes_of
 from labelkin.report._page_model import Page, Panel
 from labelkin.report._provenance import compare_command
 from labelkin.report._subject import subject
@@ -68,35 +68,56 @@ ALONE = row("one-hot", 0.0, nan, nan, runs=1)
             [REFERENCE, row("a", 0.012, 0.004, 0.02), row("b", 0.02, 0.001, 0.039)],
             "winner",
             "Use b",
-            "b is 2.00 points more accurate than one-hot (95 % interval +0.10 to +3.90, n = 3 seeds).",
+            "b is 2.00 percentage points more accurate than one-hot (95 % interval +0.10 to +3.90, n = 3 seeds).",
         ),
         (
             [REFERENCE, row("a", 0.003, -0.002, 0.008), row("b", -0.02, -0.03, -0.01)],
             "tie",
-            "Stay with one-hot",
-            "No difference shown between a, the best rival, and one-hot (+0.30 points, 95 % interval −0.20 to +0.80 "
-            "includes 0, n = 3 seeds).",
+            "Keep one-hot",
+            "No objective is shown to be more accurate than one-hot (best: a, +0.30 percentage points, 95 % interval −0.20 to "
+            "+0.80 includes 0, n = 3 seeds).",
+        ),
+        (
+            [REFERENCE, row("a", 0.003, -0.002, 0.008)],
+            "tie",
+            "Keep one-hot",
+            "a is not shown to be more accurate than one-hot (+0.30 percentage points, 95 % interval −0.20 to +0.80 includes "
+            "0, n = 3 seeds).",
+        ),
+        (
+            [REFERENCE, row("noisy", 0.02, -0.01, 0.05), row("a", 0.012, 0.004, 0.02)],
+            "winner",
+            "Use a",
+            "a is 1.20 percentage points more accurate than one-hot (95 % interval +0.40 to +2.00, n = 3 seeds).",
         ),
         (
             [REFERENCE, row("a", -0.011, -0.02, -0.002)],
             "behind",
-            "Stay with one-hot",
-            "a, the best rival, is 1.10 points less accurate than one-hot (95 % interval −2.00 to −0.20, n = 3 seeds).",
+            "Keep one-hot",
+            "a is 1.10 percentage points less accurate than one-hot (95 % interval −2.00 to −0.20, n = 3 seeds).",
+        ),
+        (
+            [REFERENCE, row("a", -0.011, -0.02, -0.002), row("b", -0.02, -0.03, -0.01)],
+            "behind",
+            "Keep one-hot",
+            "a, the best other objective, is 1.10 percentage points less accurate than one-hot (95 % interval −2.00 to −0.20, "
+            "n = 3 seeds).",
         ),
         (
             [ALONE, row("a", 0.05, nan, nan, runs=1)],
             "one seed",
             "Run more seeds",
-            "One seed cannot tell a difference from chance: a has the highest accuracy, 95.00 % against 90.00 % of one-hot "
-            "(n = 1 seed).",
+            "One seed cannot show whether a difference is due to chance; a has the highest accuracy with 95.00 %, one-hot has "
+            "90.00 % (n = 1 seed).",
         ),
         (
             [ALONE, row("a", -0.05, nan, nan, runs=1)],
             "one seed",
             "Run more seeds",
-            "One seed cannot tell a difference from chance: one-hot has the highest accuracy, 90.00 % (n = 1 seed).",
+            "One seed cannot show whether a difference is due to chance; one-hot has the highest accuracy with 90.00 % "
+            "(n = 1 seed).",
         ),
-        ([], "nothing", "Nothing yet", "No run is finished, so there is nothing to compare."),
+        ([], "nothing", "No results yet", "No run has finished, so there is nothing to compare."),
     ],
 )
 def test_the_first_sentence_says_what_may_be_said(rows: list[Row], kind: str, advice: str, sentence: str):
@@ -107,17 +128,63 @@ def test_the_first_sentence_says_what_may_be_said(rows: list[Row], kind: str, ad
 def test_without_a_reference_nothing_is_compared():
     alone = [row("a", nan, nan, nan), row("b", nan, nan, nan)]
     found = verdict(compared(*alone, reference=None))
-    assert found.kind == "no reference"
-    assert found.winner is None
+    assert (found.kind, found.winner, found.advice) == ("no reference", None, "Add a reference")
+    assert str(found).startswith("No run of the reference has finished, so no differences are known; a has the highest")
+
+
+def test_a_reference_alone_or_with_other_seeds_is_not_compared():
+    found = verdict(compared(REFERENCE))
+    assert (found.kind, found.advice) == ("no reference", "Add objectives")
+    assert str(found) == "one-hot is the only objective with finished runs; its accuracy is 90.00 %."
+    other = verdict(compared(REFERENCE, row("a", nan, nan, nan)))
+    assert (other.kind, other.advice) == ("no reference", "Use the same seeds")
+    assert str(other).startswith("No objective has a run with the same seed as one-hot")
+
+
+@pytest.mark.parametrize(
+    ("lows", "expected"),
+    [
+        ([0.001], None),
+        (
+            [-0.01, -0.01],
+            "Of 2 objectives, 0 are shown to be more accurate than one-hot and 0 are shown to be less accurate.",
+        ),
+        (
+            [0.001, -0.01],
+            "Of 2 objectives, 1 is shown to be more accurate than one-hot and 0 are shown to be less accurate.",
+        ),
+        (
+            [0.001, 0.001, -0.01, -0.01, -0.03],
+            "Of 5 objectives, 2 are shown to be more accurate than one-hot and 1 is shown to be less accurate. By chance "
+            "alone, about 0.1 would look better.",
+        ),
+    ],
+)
+def test_objectives_are_counted_in_the_singular_and_the_plural(lows: list[float], expected: str | None):
+    rows = [row(f"o{i}", low + 0.01, low, low + 0.02, severity=nan) for i, low in enumerate(lows)]
+    assert verdict(compared(REFERENCE, *rows)).details == (() if expected is None else (expected,))
+
+
+@pytest.mark.parametrize(("count", "start"), [(1, "This confusion makes up"), (2, "These 2 confusions make up")])
+def test_confusions_are_counted_in_the_singular_and_the_plural(count: int, start: str):
+    tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car", "bus"]})
+    predicted = torch.tensor([[1, 1, 2, 3], [1, 0, 2, 3]][count - 1])
+    found = mistakes_of(torch.eye(4)[predicted], torch.arange(4), tree, log_probs=False)
+    note = examples_note(found, has_images=True)
+    assert note == f"The cost is the count times the distance in the tree. {start} 100 % of the cost of all mistakes."
+    assert examples_note(found._replace(by_tree=False), has_images=True).startswith("Each mistake costs 1. ")
 
 
 @pytest.mark.parametrize(
     ("theirs", "expected"),
     [
-        ([2.0, 2.1, 2.0], "a makes the mildest mistakes of those not shown less accurate (severity 2.00 against 3.00"),
+        (
+            [2.0, 2.1, 2.0],
+            "a makes less severe mistakes than one-hot and is not shown less accurate (severity 2.00 against 3.00",
+        ),
         (
             [2.0, 3.9, 2.2],
-            "Nor are milder mistakes shown at equal accuracy: a comes nearest (severity 2.00 against 3.00",
+            "a is not shown to make less severe mistakes than one-hot at similar accuracy (severity 2.00 against 3.00",
         ),
     ],
 )
@@ -125,6 +192,14 @@ def test_milder_mistakes_are_claimed_only_where_the_seeds_show_them(theirs: list
     rows = [REFERENCE._replace(severity=3.0), row("a", 0.0, -0.01, 0.01), row("worse", -0.1, -0.2, -0.05, severity=0.1)]
     found = compared(*rows, severities={"one-hot": [3.0, 3.1, 2.9], "a": theirs, "worse": [0.1] * 3})
     assert verdict(found).details[1].startswith(expected)
+
+
+@pytest.mark.parametrize(("rivals", "said"), [(1, False), (4, False), (5, True)])
+def test_the_notes_mention_chance_only_for_several_objectives(rivals: int, said: bool):
+    rows = [row(f"o{i}", 0.01, 0.001, 0.02) for i in range(rivals)]
+    notes = " ".join(leaderboard(compared(REFERENCE, *rows), []).notes)
+    assert ("look better by chance alone" in notes) == said
+    assert "Of 1 objectives" not in notes
 
 
 def test_the_leaderboard_ranks_by_accuracy_and_draws_intervals_to_scale():
@@ -250,7 +325,7 @@ def test_a_killed_run_is_left_out_and_named(digits: Comparison, tmp_path: Path):
     runs = copied(digits, tmp_path / "runs")
     killed = next(r for r in Store(runs).records() if r.label == "label-embedding" and r.seed == 1)
     (killed.path / "final.json").unlink()
-    page = gather(summarise(Store(runs).records()))
+    page = build_page(summarize(Store(runs).records()))
     assert any(f"labelkin train --resume {killed.path}" in told for told in page.missing)
     assert any("one seed" in told for told in page.missing)
 
@@ -264,7 +339,7 @@ def test_what_is_gone_from_a_run_takes_nothing_else_with_it(digits: Comparison, 
             (found.path / "setup.safetensors").unlink()
         if found.label == "label-embedding":  # as --keep results leaves it
             (found.path / "model.safetensors").unlink()
-    page = gather(summarise(Store(runs).records()))
+    page = build_page(summarize(Store(runs).records()))
     labels = [subject.label for subject in page.subjects]
     assert "static-labels" not in labels
     assert any(told.startswith("static-labels cannot be analyzed") for told in page.missing)
@@ -273,7 +348,7 @@ def test_what_is_gone_from_a_run_takes_nothing_else_with_it(digits: Comparison, 
     assert panel(page, "projection", one_hot).figures
     bare = labels.index("label-embedding")
     assert panel(page, "confusions", bare).figures
-    assert "because its weights are missing" in panel(page, "similarity", bare).note
+    assert "because the weights are missing" in panel(page, "similarity", bare).note
     assert "no weights" in panel(page, "projection", bare).missing
     assert len(page.leaderboard.lines) == 3 if page.leaderboard else False
     render(page)
@@ -283,7 +358,7 @@ def test_data_that_are_gone_leave_what_the_runs_kept(hostile_page: tuple[Path, l
     shutil.copytree(hostile_page[0].parent / "runs", tmp_path / "runs")
     for config in (tmp_path / "runs").glob("*/config.json"):
         config.write_text(config.read_text().replace("names.csv", "gone.csv"))
-    page = gather(read_comparisons(tmp_path / "runs").comparisons[0])
+    page = build_page(read_comparisons(tmp_path / "runs").comparisons[0])
     assert "gone.csv" in panel(page, "projection").missing
     assert panel(page, "confusions").figures
     assert "No pictures" in page.subjects[0].examples_note
@@ -293,14 +368,14 @@ def test_nothing_finished_gives_a_page_that_says_so(digits: Comparison, tmp_path
     runs = copied(digits, tmp_path / "runs")
     for final in runs.glob("*/final.json"):
         final.unlink()
-    page = gather(summarise(Store(runs).records()))
+    page = build_page(summarize(Store(runs).records()))
     assert page.verdict.kind == "nothing"
     assert len(page.missing) >= 6
-    assert "No run is finished" in render(page)
+    assert "No run has finished" in render(page)
 
 
 def test_objectives_without_probabilities_say_so(digits: Comparison):
-    page = gather(digits)
+    page = build_page(digits)
     labels = [subject.label for subject in page.subjects]
     static = labels.index("static-labels")
     assert panel(page, "calibration", static).missing == "This objective defines no probabilities."
@@ -334,10 +409,10 @@ def test_the_command_writes_a_page(digits: Comparison, tmp_path: Path):
     ("arguments", "match"),
     [
         (["missing"], "no such folder"),
-        (["."], "holds no readable run"),
+        (["."], "the folder has no readable run"),
         (["runs", "-o", "page.txt"], r"ends in \.html"),
         (["runs", "-o", "nowhere/page.html"], "there is no folder 'nowhere'"),
-        (["runs", "--reference", "one-hott"], "no finished run of 'one-hott'"),
+        (["runs", "--reference", "one-hott"], "no run of 'one-hott' has finished"),
     ],
 )
 def test_what_the_command_refuses(

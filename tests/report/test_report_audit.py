@@ -1,6 +1,7 @@
 """The page of an audit, from the predictions of a model that labelkin did not train."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -32,34 +33,37 @@ def test_the_page_says_first_how_good_and_how_mild(arrays: dict[str, np.ndarray]
     found = audit(arrays, taxonomy=tree)
     page = write_audit_page(found, tmp_path / "page.html").read_text()
     right = (arrays["probs"].argmax(1) == arrays["target"]).mean()
-    assert f"{100 * right:.1f} % are right" in page
+    assert f"The accuracy is {100 * right:.1f} %" in page
     assert f"severity {found.hierarchy.severity:.2f} against {found.hierarchy.severity_by_chance:.2f}" in page
     assert "0 <script>" not in page  # names are text
     assert "What arrays learned" not in page
     changed = found.crm[0].changed
-    assert f"changes {changed:,} of the answers" in page
-    assert f"{found.crm[0].became_right:,} become right and {found.crm[0].became_wrong:,} wrong" in page
+    assert f"changes {changed:,} decision" in page
+    assert re.search(
+        rf"{found.crm[0].became_right:,} becomes? correct and {found.crm[0].became_wrong:,} becomes? wrong", page
+    )
 
 
 def test_without_a_taxonomy_nothing_is_costed_on_a_learned_tree(arrays: dict[str, np.ndarray], tmp_path: Path):
     page = write_audit_page(audit(arrays), tmp_path / "page.html").read_text()
     assert "× distance 2" not in page
-    assert "of the answers" not in page
-    assert "they need a taxonomy" in page
+    assert "Effect of cost-based decisions" not in page
+    assert "Each mistake costs 1." in page
+    assert "need a taxonomy" in page
     assert "against" not in page.partition("</h1>")[0].rpartition("<h1")[2]
 
 
 def test_labels_alone_give_a_page_too(arrays: dict[str, np.ndarray], tree: Path, tmp_path: Path):
     labels = {"predicted": arrays["classes"][arrays["probs"].argmax(1)], "target": arrays["classes"][arrays["target"]]}
     page = write_audit_page(audit(labels, kind="labels", taxonomy=tree), tmp_path / "page.html").read_text()
-    assert "are right" in page
+    assert "The accuracy is" in page
 
 
 def test_the_command_writes_it_beside_its_text(arrays: dict[str, np.ndarray], tmp_path: Path):
     np.savez(tmp_path / "p.npz", **arrays)
     told = call("audit", tmp_path / "p.npz", "--html", tmp_path / "page.html", "--json")
     assert json.loads(told.stdout)["samples"] == len(arrays["target"])
-    assert f"The page is in {tmp_path / 'page.html'}" in told.stderr
+    assert f"Wrote {tmp_path / 'page.html'}" in told.stderr
     assert (tmp_path / "page.html").stat().st_size < 8e6
     assert "ends in .html" in call("audit", tmp_path / "p.npz", "--html", tmp_path / "page.txt").stderr
     assert "no such file" in refused("audit", tmp_path / "none.npz")

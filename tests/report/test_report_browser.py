@@ -11,7 +11,7 @@ import torch
 from labelkin.analysis import Activity, Memory, Points
 from labelkin.report import figures
 from labelkin.report._images import png_uri
-from labelkin.report._learned import Features, kinship_of
+from labelkin.report._learned import Features, class_similarity
 from labelkin.report._mistakes import mistakes_of
 from labelkin.report._page_model import Page, Panel, Verdict
 from labelkin.report._subject import subject
@@ -124,19 +124,19 @@ def test_zooming_and_going_back(wide: Opened):
     assert extent() == [-0.5, 9.5]
     figure.get_by_role("button", name="Zoom in").click()
     assert extent() == [2, 7]
-    figure.get_by_role("button", name="Whole").click()
+    figure.get_by_role("button", name="Reset").click()
     assert extent() == [-0.5, 9.5]
 
 
 def test_choosing_an_objective_shows_it(wide: Opened):
     page = wide.page
-    page.get_by_label("Look into").select_option(label="static-labels")
+    page.get_by_label("Details of").select_option(label="static-labels")
     assert page.locator("#subject h2").first.inner_text() == "What static-labels learned"
     assert (
         page.locator("figure[data-figure=calibration] .absent").inner_text()
         == "This objective defines no probabilities."
     )
-    page.locator("#leaderboard").get_by_role("button", name="one-hot : look into it").click()
+    page.locator("#leaderboard").get_by_role("button", name="one-hot : show details").click()
     assert page.locator("#subject h2").first.inner_text() == "What one-hot learned"
     assert page.evaluate("document.getElementById('subject-choice').selectedOptions[0].text") == "one-hot"
     page.locator("figure[data-figure=projection]").scroll_into_view_if_needed()
@@ -210,14 +210,14 @@ def test_text_can_be_read_in_light_and_dark(wide: Opened):
     assert wide.page.evaluate(CONTRAST)["bad"] == []
     ground = "getComputedStyle(document.body).backgroundColor"
     before = wide.page.evaluate(ground)
-    wide.page.get_by_role("button", name="Switch to dark colours").click()
+    wide.page.get_by_role("button", name="Switch to dark colors").click()
     assert wide.page.evaluate(ground) != before
     found = wide.page.evaluate(CONTRAST)
     assert found["bad"] == []
     assert found["count"] > 200
     ticks = plot(wide, "curves").locator(".xtick text").first.evaluate("e => getComputedStyle(e).fill")
     assert ticks == "rgb(232, 237, 243)"
-    wide.page.get_by_role("button", name="Switch to light colours").click()
+    wide.page.get_by_role("button", name="Switch to light colors").click()
     assert wide.page.evaluate(ground) == before
 
 
@@ -300,7 +300,7 @@ def hundred_classes() -> Page:
     found = subject(
         "one",
         tree,
-        kinship=kinship_of(torch.randn(100, 100, generator=chance), tree),
+        similarity=class_similarity(torch.randn(100, 100, generator=chance), tree),
         features=Features(points, target[:1_000], activity),
         mistakes=mistakes,
         images=[[png_uri(noise)] * 4] * len(mistakes.samples),
@@ -329,7 +329,7 @@ def test_a_hundred_classes_are_light_enough_and_soon_usable(started: Any, tmp_pa
     page.wait_for_selector("html[data-drawing]", state="attached")
     spent = {metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]}
     assert 0 < spent["TaskDuration"] < 3
-    page.get_by_label("Look into").select_option(label="objective 9")
+    page.get_by_label("Details of").select_option(label="objective 9")
     page.locator("figure[data-figure=confusions]").scroll_into_view_if_needed()
     page.wait_for_selector("figure[data-figure=confusions] .xtick text")
     labels = page.locator("figure[data-figure=confusions] .ytick text")

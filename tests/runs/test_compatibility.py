@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import labelkin
-from labelkin.comparison._summary import by_setting
+from labelkin.comparison._summary import group_by_setting
 from labelkin.data import load as load_data
 from labelkin.papers import documents
 from labelkin.runs import RunSpec, Store, evaluate, run_spec
@@ -163,6 +163,6 @@ def test_a_setting_that_a_run_does_not_name_had_its_default(folder: Path, monkey
     first, second = (record for record in Store("runs").records() if record.id in ("4db2ac0c3e87", "5a9f7917b1c7"))
     monkeypatch.setitem(ADDED_SETTINGS, "later", "off")
     second.config["settings"]["later"] = "off"
-    assert len(by_setting([first, second])) == 1
+    assert len(group_by_setting([first, second])) == 1
     second.config["settings"]["later"] = "on"
-    assert len(by_setting([first, second])) == 2
+    assert len(group_by_setting([first, second])) == 2

@@ -173,12 +173,12 @@ def test_the_demo_removes_its_runs_and_keeps_the_users_files(tmp_path: Path):
 
 
 def test_a_run_that_succeeds_removes_its_own_traceback_alone(tmp_path: Path):
-    from labelkin.runs import DataWorkspace, Job, attempt
+    from labelkin.runs import DataCache, Job, train_job
 
     for name, content in (("own", "Traceback (most recent call last):\n"), ("mine", "what went wrong: nothing\n")):
         train(SPEC, tmp_path / name)
         (tmp_path / name / "error.txt").write_text(content)
-        assert attempt(Job("a run", SPEC, tmp_path / name), DataWorkspace(SPEC)).kind == "finished"
+        assert train_job(Job("a run", SPEC, tmp_path / name), DataCache()).kind == "finished"
     assert not (tmp_path / "own" / "error.txt").exists()
     assert (tmp_path / "mine" / "error.txt").exists()
 

@@ -127,7 +127,7 @@ def test_a_run_that_keeps_dying_fails_alone(tmp_path: Path, monkeypatch):
     assert [run.label for run in outcome.finished] == ["one-hot"]
     ((failed, why),) = outcome.failed
     assert failed.label == "label-smoothing"
-    assert "ended with 9, 4 times; is memory short?" in why
+    assert "ended with 9, 4 times; is there enough memory?" in why
     assert outcome.retries == 3
 
 
@@ -139,7 +139,7 @@ def test_ctrl_c_saves_every_run_in_hand(tmp_path: Path):
     os.killpg(process.pid, signal.SIGINT)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130, told
-    assert "Go on with: labelkin compare" in told
+    assert "Resume with: labelkin compare" in told
     assert "Traceback" not in told
     assert not finished(out)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from labelkin import InputError
-from labelkin.report._inspect_run import Data
+from labelkin.report._inspect_run import RunData
 from labelkin.runs import RunFolder, evaluate
 from support.commands import FOUND, PIXELS, call, refused, write_images
 from support.texts import paragraphs
@@ -47,10 +47,10 @@ def test_a_class_that_is_gone_or_renamed_is_said(photos: Path, tmp_path: Path):
     told = refused("evaluate", tmp_path / "run")
     assert CHANGED in told
     assert "give them as DATA" in told
-    assert "lacks the class 'a' of the run" in refused("evaluate", tmp_path / "run", photos)
+    assert "the class 'a' is missing" in refused("evaluate", tmp_path / "run", photos)
     (tmp_path / "a").rename(photos / "d")  # the same images in another order of classes
     assert CHANGED in refused("evaluate", tmp_path / "run")
-    assert "has the class 'd', which the run was not trained on" in refused("evaluate", tmp_path / "run", photos)
+    assert "the run was not trained on the class 'd'" in refused("evaluate", tmp_path / "run", photos)
     (photos / "d").rename(photos / "a")
     assert evaluate(tmp_path / "run").metrics["accuracy"] == accuracy
     shutil.rmtree(photos)
@@ -62,7 +62,7 @@ def test_given_by_name_what_changed_is_other_data_and_measured_whole(photos: Pat
     assert evaluate(tmp_path / "run", photos).samples == 24  # a fifth of 120
     (photos / "a/0.png").unlink()
     with pytest.raises(InputError, match=CHANGED):
-        Data(RunFolder(tmp_path / "run").config).dataset  # noqa: B018
+        RunData(RunFolder(tmp_path / "run").config).dataset  # noqa: B018
     found = evaluate(tmp_path / "run", photos)
     assert found.samples == 119
     assert found.metrics["accuracy"] > 0.8

@@ -168,7 +168,7 @@ def test_inputs_that_cannot_be_used_are_refused_and_nothing_is_written(home, tmp
     for run, given, sentence in cases:
         assert sentence in refused("predict", home / run, tmp_path / given, "-o", tmp_path / "p.csv"), given
     assert "ends in .csv or .jsonl" in refused("predict", home / "one-hot", tmp_path, "-o", tmp_path / "p.txt")
-    assert "make it first" in refused("predict", home / "one-hot", tmp_path, "-o", tmp_path / "no" / "p.csv")
+    assert "create it first" in refused("predict", home / "one-hot", tmp_path, "-o", tmp_path / "no" / "p.csv")
     assert files_below(tmp_path) == before
 
 
@@ -202,11 +202,11 @@ def test_predictions_do_not_take_the_place_of_what_they_are_made_from(home, tmp_
     (tmp_path / "link.csv").symlink_to("keep.csv")
     run = home / "columns"
     for given, output, sentence in [
-        ("keep.csv", tmp_path / "keep.csv", "keep.csv: is one of the inputs, which would be overwritten"),
-        ("keep.csv", tmp_path / "link.csv", "link.csv: is one of the inputs"),
-        ("link.csv", tmp_path / "keep.csv", "keep.csv: is one of the inputs"),
-        ("keep.csv", home / "table.csv", "table.csv: is a file that the run was trained on"),
-        ("keep.csv", run / "metrics.csv", "metrics.csv: is a file of the run itself"),
+        ("keep.csv", tmp_path / "keep.csv", "keep.csv: this is one of the inputs, which would be overwritten"),
+        ("keep.csv", tmp_path / "link.csv", "link.csv: this is one of the inputs"),
+        ("link.csv", tmp_path / "keep.csv", "keep.csv: this is one of the inputs"),
+        ("keep.csv", home / "table.csv", "table.csv: this is a file that the run was trained on"),
+        ("keep.csv", run / "metrics.csv", "metrics.csv: this is a file of the run itself"),
     ]:
         assert sentence in refused("predict", run, tmp_path / given, "-o", output)
     assert (tmp_path / "keep.csv").read_text() == keep
@@ -224,7 +224,7 @@ def test_parts_of_a_folder_that_was_trained_on_are_not_overwritten(tmp_path):
     train(tmp_path / "run", tmp_path / "data", "one-hot")
     write_table(tmp_path / "new.csv", names, FOUND.data[300:310])
     told = refused("predict", tmp_path / "run", tmp_path / "new.csv", "-o", tmp_path / "data/test.csv")
-    assert "test.csv: is a file that the run was trained on" in told
+    assert "test.csv: this is a file that the run was trained on" in told
 
 
 def test_help_names_what_is_taken():
@@ -262,11 +262,11 @@ def test_data_with_other_classes_is_refused(home, tmp_path):
     train(tmp_path / "run", tmp_path / "named.npz", "one-hot")
     fewer = FOUND.target != 1
     np.savez(tmp_path / "fewer.npz", x=PIXELS[fewer], y=names[FOUND.target[fewer]])
-    assert "lacks the class 'one' of the run" in refused("evaluate", tmp_path / "run", tmp_path / "fewer.npz")
+    assert "the class 'one' is missing" in refused("evaluate", tmp_path / "run", tmp_path / "fewer.npz")
     names[7] = "sevn"
     np.savez(tmp_path / "typo.npz", x=PIXELS, y=names[FOUND.target])
     told = refused("evaluate", tmp_path / "run", tmp_path / "typo.npz")
-    assert "has the class 'sevn', which the run was not trained on. Did you mean 'seven'" in told
+    assert "the run was not trained on the class 'sevn'. Did you mean 'seven'" in told
 
 
 def test_other_images_are_brought_to_the_runs_form(home, tmp_path):

@@ -10,9 +10,9 @@ import pytest
 
 import labelkin
 from labelkin import InputError
-from labelkin.comparison import summarise
+from labelkin.comparison import summarize
 from labelkin.runs import Store
-from labelkin.runs._folder import RunInUse, is_locked, locked
+from labelkin.runs._run_files import RunInUse, is_locked, locked
 from support.commands import call, processor_seconds, refused, run_in, start
 
 QUICK = {"epochs": 2, "batch_size": 256}
@@ -48,7 +48,7 @@ def test_records_say_what_the_folders_hold(store: Path):
 def test_recorded_runs_are_compared_without_training(store: Path):
     told = json.loads(call("runs", "compare", store, "--json").stdout)
     assert told["rows"] == json.loads(
-        json.dumps(summarise(Store(store).records()).as_dict()["rows"]).replace("NaN", "null")
+        json.dumps(summarize(Store(store).records()).as_dict()["rows"]).replace("NaN", "null")
     )
     assert "label-smoothing" not in call("runs", "compare", store, "--objectives", "one-hot").stdout
     assert "no runs of 'one-hat'" in refused("runs", "compare", store, "--objectives", "one-hat")
@@ -59,7 +59,7 @@ def test_recorded_runs_are_compared_without_training(store: Path):
 def test_runs_are_exported(store: Path, tmp_path: Path, suffix: str):
     file = tmp_path / f"results.{suffix}"
     given = ("--recipe", "003-table2", "--missing", "all of it", "--command", "labelkin compare")
-    assert call("runs", "export", store, "-o", file, *given).stdout == f"4 runs in {file}\n"
+    assert call("runs", "export", store, "-o", file, *given).stdout == f"Wrote 4 runs to {file}\n"
     if suffix == "csv":
         assert len(file.read_text().splitlines()) == 5
         return
@@ -77,7 +77,9 @@ def test_runs_are_removed_after_a_question(store: Path):
     assert len(Store(store).records()) == 4
     assert call("runs", "rm", ids[0], ids[1], "--store", store, "--yes").exit_code == 0
     assert [record.id for record in Store(store).records()] == ids[2:]
-    assert "has no run 'ffffffffffff'" in refused("runs", "rm", "ffffffffffff", "--store", store, "--yes")
+    assert "there is no run 'ffffffffffff' in this folder" in refused(
+        "runs", "rm", "ffffffffffff", "--store", store, "--yes"
+    )
     assert "runs match ''" in refused("runs", "show", "", "--store", store)
 
 
@@ -101,7 +103,7 @@ def test_one_process_at_a_time_trains_a_run(store: Path, tmp_path: Path):
     code = f"""
 import sys, time
 from pathlib import Path
-from labelkin.runs._folder import locked
+from labelkin.runs._run_files import locked
 with locked(Path({str(folder)!r})):
     print("held", flush=True)
     time.sleep(60)

@@ -14,7 +14,7 @@ from torch import Tensor
 from labelkin import decide, metrics, relations
 from labelkin._checks import InputError
 from labelkin.comparison import Comparison, Row
-from labelkin.comparison._table import notes
+from labelkin.comparison._table import comparison_notes
 from labelkin.metrics import _torchmetrics as modules
 from labelkin.structure import DISTANCES, Taxonomy
 from support.trees import taxonomies
@@ -155,7 +155,7 @@ def test_severity_modules_of_two_distances_keep_their_own_sums() -> None:
 
 
 def test_notes_of_a_table_name_the_distance() -> None:
-    said = notes(
+    said = comparison_notes(
         Comparison([Row("one-hot", "one-hot", 1, (0,), 0.5, 0.0)], "one-hot", "digits", "given", Path(), {}, [])
     )
     assert any('distance="height"' in note for note in said)

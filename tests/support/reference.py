@@ -201,6 +201,13 @@ def hierarchical_cross_entropy(leaf_logits, parents, leaves, node, alpha, normal
     return total
 
 
+def ancestors(leaf_logits, parents, leaves, node, weight):
+    """`weight` times the sum of `-log P` over the inner, non-root nodes at or above a node."""
+    whole = leaf_log_sum(leaf_logits, parents, leaves, 0)
+    inner = [a for a in path(parents, node) if not is_leaf(parents, a)]
+    return weight * math.fsum(whole - leaf_log_sum(leaf_logits, parents, leaves, a) for a in inner)
+
+
 # The label embedding network.
 
 

@@ -95,7 +95,7 @@ def test_a_file_is_translated_line_by_line(run: Path, tmp_path: Path):
     shown = call("translate", run, tmp_path / "in.txt", "--beam", "1")
     assert shown.stdout.splitlines() == found
     told = call("translate", run, tmp_path / "in.txt", "-o", tmp_path / "other.txt")
-    assert told.stdout.strip() == f"3 translations in {tmp_path / 'other.txt'}"
+    assert told.stdout.strip() == f"Wrote 3 translations to {tmp_path / 'other.txt'}"
 
 
 def test_a_translation_does_not_take_the_place_of_what_it_is_made_from(run: Path, tmp_path: Path):
@@ -110,7 +110,7 @@ def test_a_translation_does_not_take_the_place_of_what_it_is_made_from(run: Path
         (run / "config.json", "a file of the run itself"),
     ):
         told = refused("translate", run, tmp_path / "in.txt", "-o", output)
-        assert f"{output}: is {what}, which would be overwritten" in told
+        assert f"{output}: this is {what}, which would be overwritten" in told
     assert (tmp_path / "in.txt").read_text() == before
     assert "hund" in trained.read_text()
 

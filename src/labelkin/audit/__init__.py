@@ -1,4 +1,4 @@
-"""The audit of any model from its predictions: mistakes, calibration, decisions, and the structure they suggest."""
+"""Audit any model from its predictions: mistakes, calibration, decisions, and the tree that the confusions suggest."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +7,9 @@ from labelkin._lazy import lazy_exports
 if TYPE_CHECKING:
     from labelkin.audit._audit import Audit as Audit
     from labelkin.audit._audit import audit as audit
-    from labelkin.audit._findings import Agreement as Agreement
+    from labelkin.audit._confusion_tree import Agreement as Agreement
+    from labelkin.audit._confusion_tree import Pair as Pair
+    from labelkin.audit._confusion_tree import Structure as Structure
     from labelkin.audit._findings import Basics as Basics
     from labelkin.audit._findings import Calibrated as Calibrated
     from labelkin.audit._findings import Calibration as Calibration
@@ -18,9 +20,7 @@ if TYPE_CHECKING:
     from labelkin.audit._findings import FallbackPoint as FallbackPoint
     from labelkin.audit._findings import Hierarchy as Hierarchy
     from labelkin.audit._findings import Interval as Interval
-    from labelkin.audit._findings import Pair as Pair
     from labelkin.audit._findings import Reliability as Reliability
-    from labelkin.audit._findings import Structure as Structure
     from labelkin.audit._findings import Worst as Worst
     from labelkin.audit._schema import KINDS as KINDS
     from labelkin.audit._schema import Kind as Kind
@@ -30,8 +30,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "_audit": ["Audit", "audit"],
+        "_confusion_tree": ["Agreement", "Pair", "Structure"],
         "_findings": [
-            "Agreement",
             "Basics",
             "Calibrated",
             "Calibration",
@@ -42,9 +42,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "FallbackPoint",
             "Hierarchy",
             "Interval",
-            "Pair",
             "Reliability",
-            "Structure",
             "Worst",
         ],
         "_schema": ["KINDS", "Kind"],

@@ -1,4 +1,4 @@
-"""The audit of any model, from its predictions alone."""
+"""Audit a model from its predictions."""
 
 import os
 import warnings
@@ -11,25 +11,51 @@ from labelkin._checks import check_count
 from labelkin.analysis import linkage_tree
 from labelkin.audit import _findings as findings
 from labelkin.audit import _text as text
-from labelkin.audit._confusion_tree import LEAST_CLASSES, mixed, structure, tells_structure
+from labelkin.audit._confusion_tree import LEAST_CLASSES, Structure, class_confusions, has_structure, structure
 from labelkin.audit._costs import in_class_order, read_costs
 from labelkin.audit._decisions import Scaling, calibration, crm, fallback, fit_temperature
 from labelkin.audit._measures import basics, cost, hierarchy, worst
-from labelkin.audit._names import TreeChoice, in_words, load_choice, names_for, tree_over
-from labelkin.audit._predictions import Predictions, Source, predictions_of, read_raw
+from labelkin.audit._names import TreeChoice, choose_names, describe_tree, load_taxonomy, restrict_tree
+from labelkin.audit._predictions import Predictions, Source, check_predictions, read_raw
 from labelkin.audit._schema import Fields, Kind
-from labelkin.audit._statistics import LEAST, Halves, halves_of
+from labelkin.audit._statistics import LEAST_SAMPLES, Halves, split_halves
 from labelkin.structure import Taxonomy
 
 
 class Audit(NamedTuple):
-    """Everything found; a part is None where `left_out` says why."""
+    """The result of `audit`; `str(found)` formats it as text.
+
+    Attributes:
+        source: The file's path, or "arrays".
+        kind: What the predictions are: "logits", "probs" or "labels".
+        samples: Number of samples.
+        classes: Class names.
+        taxonomy: Source and size of the taxonomy; None without one.
+        basics: Accuracy and mistakes.
+        hierarchy: Metrics on the taxonomy.
+        cost: Mean cost.
+        worst: The most expensive confusions.
+        calibration: Calibration of the probabilities.
+        crm: Effect of least-cost decisions: by the taxonomy and by the costs, each before and after temperature scaling.
+        fallback: Effect of answering with an ancestor when unsure.
+        structure: The tree that the confusions suggest.
+        left_out: Why parts are missing; such a part is None or empty.
+        notes: Remarks on the data.
+        predictions: The predictions, as tensors.
+        tree: The taxonomy over the classes.
+
+    Example:
+        >>> from labelkin.audit import audit
+        >>> found = audit({"target": [0, 1, 2], "predicted": [0, 2, 2]})
+        >>> found.basics.mistakes, found.hierarchy, len(found.left_out)
+        (1, None, 2)
+    """
 
     source: str
     kind: Kind
     samples: int
     classes: tuple[str, ...]
-    taxonomy: str | None  # where it came from
+    taxonomy: str | None
     basics: findings.Basics
     hierarchy: findings.Hierarchy | None
     cost: findings.Cost | None
@@ -37,15 +63,24 @@ class Audit(NamedTuple):
     calibration: findings.Calibration | None
     crm: tuple[findings.Crm, ...]
     fallback: findings.Fallback | None
-    structure: findings.Structure | None
+    structure: Structure | None
     left_out: tuple[str, ...]
     notes: tuple[str, ...]
-    given: Predictions  # what was audited
-    tree: Taxonomy | None  # over its classes
+    predictions: Predictions
+    tree: Taxonomy | None
 
     def as_dict(self) -> dict[str, Any]:
-        """What was found, as plain values; NaN where a number is undefined, and the learned tree as Newick text."""
-        return {name: findings.plain(part) for name, part in self._asdict().items() if name not in ("given", "tree")}
+        """Return the results as dicts, lists, strings and numbers, without the predictions.
+
+        Undefined numbers are NaN, and the learned tree is Newick text.
+
+        Example:
+            >>> from labelkin.audit import audit
+            >>> audit({"target": [0, 1], "predicted": [0, 1]}).as_dict()["basics"]["accuracy"]
+            1.0
+        """
+        left_out = ("predictions", "tree")
+        return {name: findings.plain(part) for name, part in self._asdict().items() if name not in left_out}
 
     def __str__(self) -> str:
         return text.as_text(self)
@@ -65,44 +100,74 @@ def audit(
     top: int = 10,
     seed: int = 0,
 ) -> Audit:
-    """What the predictions of any model are worth: mistakes, calibration, decisions, and the structure they suggest.
+    """Audit a model from its predictions: mistakes, calibration, decisions, and the tree that the confusions suggest.
 
-    `source` is an .npz, .csv, .jsonl or .parquet file, or a mapping of arrays: the true class (`target`), and
-    - `kind="logits"` or `"probs"`: an array or a column of lists called so or as `scores` says, or in tables a column
-      for each class, all but the target's or those that `columns` names (`"p_*"`: all that begin so);
-    - `kind="labels"`: a column `predicted`.
-    Without `kind` one of the names `logits`, `probs` and `predicted` must say it; it is never guessed.
+    The model may come from any library. Temperature and fallback thresholds are fitted on one random half of the samples and
+    measured on the other half.
 
-    `classes` names the classes in the order of the scores: a list, a text file with one a line, or `"taxonomy"` for the
-    tree's own order. Labels are class names, or positions from 0 where they are not. `taxonomy` is a `Taxonomy`, a file,
-    the name of a shipped tree or `"wordnet"`; `costs` a .csv or .npz file or a matrix, rows true, columns decided.
-    `top` is the number of confusions listed; `seed` draws the halves of which one is measured on what the other chose.
+    Args:
+        source: A .npz, .csv, .jsonl or .parquet file, or a mapping of arrays, with the true classes and the predictions.
+        kind: What the predictions are: "logits", "probs" or "labels". By default it follows from the name of the array or
+            column, which must be `logits`, `probs` or `predicted`; it is never guessed from the numbers.
+        taxonomy: The tree over the classes: a `Taxonomy`, a file, the name of a built-in tree, or "wordnet".
+        costs: Costs of decisions: a matrix, or a .csv or .npz file. Rows are true classes, columns decisions.
+        classes: Class names in the order of the scores: a list, a text file with one name per line, or "taxonomy" for the
+            order of the tree. Labels are class names or, if they are not, positions counted from 0.
+        target: The array or column with the true classes; by default "target", "label" or "y".
+        predicted: The array or column with the predicted labels; by default "predicted".
+        scores: The array, or the column of lists, with the scores; by default "logits" or "probs".
+        columns: A table's columns of scores, one per class: names, or "p_*" for all that start with "p_". By default all
+            columns but the target.
+        top: Number of confusions to list.
+        seed: Seed of the random halves.
+
+    Returns:
+        The results; `print` shows them as text.
+
+    Example:
+        >>> from labelkin import audit_predictions
+        >>> tree = {"animal": ["cat", "dog"], "machine": ["car", "bus"]}
+        >>> from labelkin import Taxonomy
+        >>> probs = [[0.6, 0.3, 0.1, 0.0], [0.5, 0.4, 0.1, 0.0], [0.0, 0.2, 0.5, 0.3]]
+        >>> labels = ["cat", "dog", "car"]
+        >>> found = audit_predictions(
+        ...     {"target": labels, "probs": probs}, taxonomy=Taxonomy.from_nested(tree), classes="taxonomy"
+        ... )
+        >>> found.basics.mistakes, found.hierarchy.severity
+        (1, 1.0)
     """
     check_count("top", top)
     check_count("seed", seed, least=0)
     raw = read_raw(source, kind, Fields(target, predicted, scores, columns))
-    tree, table = load_choice(taxonomy), None if costs is None else read_costs(costs)
+    whole_tree, cost_table = load_taxonomy(taxonomy), None if costs is None else read_costs(costs)
     name = "arrays" if isinstance(source, Mapping) else os.fspath(source)
-    given = predictions_of(raw, names_for(raw, classes, tree, table), name)
+    given = check_predictions(raw, choose_names(raw, classes, whole_tree, cost_table), name)
     if given.doubt is not None:
         warnings.warn(given.doubt, stacklevel=2)
-    over = tree_over(taxonomy, tree, given.classes)
-    matrix = None if table is None else in_class_order(table, given.classes)
-    return _audited(given, over, in_words(taxonomy, tree, over), matrix, top=top, seed=seed)
+    tree = restrict_tree(taxonomy, whole_tree, given.classes)
+    matrix = None if cost_table is None else in_class_order(cost_table, given.classes)
+    return _measure(given, tree, describe_tree(taxonomy, whole_tree, tree), matrix, top=top, seed=seed)
 
 
-def _audited(
-    given: Predictions, tree: Taxonomy | None, tree_is: str | None, costs: Tensor | None, *, top: int, seed: int
+def _measure(
+    given: Predictions,
+    tree: Taxonomy | None,
+    tree_description: str | None,
+    costs: Tensor | None,
+    *,
+    top: int,
+    seed: int,
 ) -> Audit:
-    halves = halves_of(len(given.target), seed)
+    """Compute all parts of the audit."""
+    halves = split_halves(len(given.target), seed)
     scaling = None if given.probs is None or halves is None else fit_temperature(given, halves)
-    tells = tells_structure(given)
+    structured = has_structure(given)
     return Audit(
         source=given.source,
         kind=given.kind,
         samples=len(given.target),
         classes=given.classes,
-        taxonomy=tree_is,
+        taxonomy=tree_description,
         basics=basics(given),
         hierarchy=None if tree is None else hierarchy(given, tree),
         cost=None if costs is None else cost(given, costs),
@@ -110,10 +175,10 @@ def _audited(
         calibration=None if given.probs is None else calibration(given, halves, scaling),
         crm=tuple(_decisions(given, halves, scaling, tree, costs)),
         fallback=None if given.probs is None or halves is None else _fallback(given, halves, tree),
-        structure=structure(given, halves, tree) if tells else None,
-        left_out=tuple(_left_out(given, halves, tree, tells)),
+        structure=structure(given, halves, tree) if structured else None,
+        left_out=tuple(_left_out(given, halves, tree, structured)),
         notes=tuple(note for note in (*given.notes, given.doubt, scaling and scaling.note) if note),
-        given=given,
+        predictions=given,
         tree=tree,
     )
 
@@ -121,7 +186,7 @@ def _audited(
 def _decisions(
     given: Predictions, halves: Halves | None, scaling: Scaling | None, tree: Taxonomy | None, costs: Tensor | None
 ) -> Iterator[findings.Crm]:
-    """By the tree and by the costs; on all samples as they are, and calibrated on the half that was not fitted."""
+    """Yield least-cost decisions by the tree and by the costs: on all samples, and calibrated on the measured half."""
     if given.probs is None:
         return
     for by_tree, by_costs in ((True, None), (False, costs)):
@@ -134,23 +199,23 @@ def _decisions(
 
 
 def _fallback(given: Predictions, halves: Halves, tree: Taxonomy | None) -> findings.Fallback:
-    """Without a taxonomy in a tree learned on the half that is not measured, which is fair: it says what is true or not."""
+    """Return the fallback in the taxonomy, or in a tree learned on the half that is not measured."""
     if tree is not None:
-        return fallback(given, halves, tree, tree_is="taxonomy")
-    learned = linkage_tree(mixed(given, halves.fitted).distances, given.classes)
-    return fallback(given, halves, learned, tree_is="learned")
+        return fallback(given, halves, tree, tree_source="taxonomy")
+    learned = linkage_tree(class_confusions(given, halves.fitted).distances, given.classes)
+    return fallback(given, halves, learned, tree_source="learned")
 
 
-def _left_out(given: Predictions, halves: Halves | None, tree: Taxonomy | None, tells: bool) -> Iterator[str]:
+def _left_out(given: Predictions, halves: Halves | None, tree: Taxonomy | None, structured: bool) -> Iterator[str]:
     if tree is None:
         yield (
-            "severity, hierarchical distance, precision, recall and F1, and CRM by a tree: they need a taxonomy "
-            "(--taxonomy); one learned from the same mistakes would flatter them."
+            "Severity, hierarchical distance, hierarchical precision, recall and F1, and CRM by a tree need a taxonomy "
+            "(--taxonomy). A tree learned from the same mistakes would make them look better than they are."
         )
     if given.probs is None:
-        yield "top-5, calibration, CRM and fallback: they need logits or probabilities, not predicted labels."
+        yield "Top-5 accuracy, calibration, CRM and fallback need logits or probabilities, not predicted labels."
     elif halves is None:
-        yield f"temperature, fallback and stability: they need two halves, and there are fewer than {LEAST} samples."
-    if not tells:
+        yield f"Temperature, fallback and stability need at least {LEAST_SAMPLES} samples, to split them into halves."
+    if not structured:
         few = len(given.classes) < LEAST_CLASSES
-        yield f"the learned tree: there are {'only two classes' if few else 'no confusions to learn it from'}."
+        yield f"The learned tree needs {f'at least {LEAST_CLASSES} classes' if few else 'confusions to learn from'}."

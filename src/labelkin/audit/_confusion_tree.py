@@ -1,4 +1,4 @@
-"""Which structure the confusions suggest, and how far it agrees with a taxonomy."""
+"""The tree that the confusions suggest, and its agreement with a taxonomy."""
 
 import warnings
 from collections.abc import Sequence
@@ -15,29 +15,104 @@ from torch import Tensor
 
 from labelkin import metrics
 from labelkin.analysis import linkage_tree
-from labelkin.audit._findings import Agreement, Pair, Structure
 from labelkin.audit._predictions import Predictions
 from labelkin.audit._statistics import Halves
 from labelkin.relations import confusion
 from labelkin.structure import Taxonomy
 
 Floats = npt.NDArray[np.float64]
-SHOWN = 5
+SHOWN = 5  # pairs in a list
 LEAST_CLASSES = 3
 
 
-class Mixed(NamedTuple):
-    """How classes are mixed up: (K, K) confusions, rows true, and the distances that follow."""
+class Pair(NamedTuple):
+    """Two classes and how often they are confused, in either direction.
 
-    confusions: Tensor
+    Attributes:
+        a: First class.
+        b: Second class.
+        confused: Number of confusions; with scores, the number that the probabilities predict.
+        distance: Distance in the taxonomy; NaN without one.
+
+    Example:
+        >>> from labelkin.audit import audit
+        >>> pair = audit({"target": [0, 1, 1, 2], "predicted": [0, 2, 2, 1]}).structure.closest[0]
+        >>> pair.a, pair.b, pair.confused
+        ('1', '2', 3.0)
+    """
+
+    a: str
+    b: str
+    confused: float
+    distance: float
+
+
+class Agreement(NamedTuple):
+    """Agreement of the confusions with the taxonomy: Kendall's tau-b of the distances, averaged over classes.
+
+    1 means the same order, 0 none. It is NaN with three classes, and if the taxonomy has all classes equally far apart; then
+    there are no pairs either.
+
+    Attributes:
+        confusions: Tau of the confusions.
+        tree: Tau of the tree learned from them.
+        far_but_confused: Pairs that are confused more often than their distance suggests.
+        near_but_distinct: Pairs that are confused less often than their distance suggests.
+
+    Example:
+        >>> from labelkin import Taxonomy
+        >>> from labelkin.audit import audit
+        >>> tree = Taxonomy.from_nested([["a", "b"], ["c", "d"]])
+        >>> found = audit({"target": list("aabbccdd"), "predicted": list("abbacddc")}, taxonomy=tree)
+        >>> round(found.structure.agreement.confusions, 6)
+        1.0
+    """
+
+    confusions: float
+    tree: float
+    far_but_confused: tuple[Pair, ...]
+    near_but_distinct: tuple[Pair, ...]
+
+
+class Structure(NamedTuple):
+    """The tree that the confusions suggest (average linkage): classes that are often confused are close.
+
+    Attributes:
+        tree: The learned tree.
+        stability: Kendall's tau-b between two halves of the samples; near 0 the tree is noise.
+        closest: The pairs that are confused most.
+        agreement: Agreement with the taxonomy; None without one.
+
+    Example:
+        >>> from labelkin.audit import audit
+        >>> audit({"target": [0, 1, 1, 2], "predicted": [0, 2, 2, 1]}).structure.tree.to_newick()
+        '(0,(1,2)node1)root;'
+    """
+
+    tree: Taxonomy
+    stability: float
+    closest: tuple[Pair, ...]
+    agreement: Agreement | None
+
+
+class ClassConfusions(NamedTuple):
+    """Confusions between classes.
+
+    Attributes:
+        counts: (K, K) confusions; rows are true classes.
+        distances: (K, K) distances between classes that follow from them.
+    """
+
+    counts: Tensor
     distances: Tensor
 
 
-def mixed(given: Predictions, samples: Tensor | None = None) -> Mixed:
-    """Of all samples or some: counts of predicted labels, or with scores the probability that each class was given.
+def class_confusions(given: Predictions, samples: Tensor | None = None) -> ClassConfusions:
+    """Return the confusions of all samples, or of those at the positions `samples`.
 
-    Probabilities say more than the best class alone: a model that is nearly always right still shows what it wavers
-    between. `1 - (r_ij + r_ji) / 2` of the confusion relation `r` is the distance.
+    With predicted labels, confusions are counted. With scores, they are sums of probabilities: these show which classes a model
+    hesitates between even if it makes almost no mistakes. The distance is `1 - (r_ij + r_ji) / 2`, where `r` is the confusion
+    relation.
     """
     target = given.target if samples is None else given.target[samples]
     size = len(given.classes)
@@ -47,58 +122,60 @@ def mixed(given: Predictions, samples: Tensor | None = None) -> Mixed:
     else:
         probs = given.probs if samples is None else given.probs[samples]
         counts = torch.zeros(size, size, dtype=torch.float64).index_add_(0, target, probs)
-    kin = confusion(counts)
-    return Mixed(counts, (1 - (kin + kin.T) / 2).fill_diagonal_(0))
+    relation = confusion(counts)
+    return ClassConfusions(counts, (1 - (relation + relation.T) / 2).fill_diagonal_(0))
 
 
-def tells_structure(given: Predictions) -> bool:
-    """Whether anything is ever taken for anything else, among classes enough for an order of kinship."""
-    counts = mixed(given).confusions
+def has_structure(given: Predictions) -> bool:
+    """Return whether a tree can be learned: there are confusions, and at least three classes."""
+    counts = class_confusions(given).counts
     return len(given.classes) >= LEAST_CLASSES and bool((counts - counts.diagonal().diag()).any())
 
 
 def structure(given: Predictions, halves: Halves | None, tree: Taxonomy | None) -> Structure:
-    found = mixed(given)
-    far = None if tree is None else tree.distance("height")
-    pairs = _Pairs(given.classes, found, far)
+    """Learn a tree from the confusions and compare it with the taxonomy, if there is one."""
+    confused = class_confusions(given)
+    tree_distances = None if tree is None else tree.distance("height")
+    pairs = _Pairs(given.classes, confused, tree_distances)
     stability = nan
     if halves is not None:
-        stability = _tau(*(mixed(given, half).distances for half in halves))
+        stability = _tau(*(class_confusions(given, half).distances for half in halves))
     return Structure(
-        linkage_tree(found.distances, given.classes),
+        linkage_tree(confused.distances, given.classes),
         stability,
-        pairs.of(np.argsort(-pairs.confused, kind="stable")),
-        None if far is None else _agreement(found, far, pairs),
+        pairs.first(np.argsort(-pairs.confused, kind="stable")),
+        None if tree_distances is None else _agreement(confused, tree_distances, pairs),
     )
 
 
-def _agreement(found: Mixed, far: Floats, pairs: "_Pairs") -> Agreement:
-    far_pairs = squareform(far, checks=False)
-    if far_pairs.min() == far_pairs.max():
+def _agreement(confused: ClassConfusions, tree_distances: Floats, pairs: "_Pairs") -> Agreement:
+    by_tree = squareform(tree_distances, checks=False)
+    if by_tree.min() == by_tree.max():
         return Agreement(nan, nan, (), ())
-    near = squareform(found.distances.numpy(), checks=False)
-    learned = squareform(cophenet(linkage(near, "average")))
-    gap = rankdata(-near) - rankdata(-far_pairs)  # above 0: more confused than kin
+    by_confusion = squareform(confused.distances.numpy(), checks=False)
+    learned = squareform(cophenet(linkage(by_confusion, "average")))
+    gap = rankdata(-by_confusion) - rankdata(-by_tree)  # above 0: confused more often than the tree suggests
     return Agreement(
-        _tau(found.distances, far),
-        _tau(learned, far),
-        pairs.of(np.argsort(-gap, kind="stable"), gap > 0),
-        pairs.of(np.argsort(gap, kind="stable"), gap < 0),
+        _tau(confused.distances, tree_distances),
+        _tau(learned, tree_distances),
+        pairs.first(np.argsort(-gap, kind="stable"), gap > 0),
+        pairs.first(np.argsort(gap, kind="stable"), gap < 0),
     )
 
 
 class _Pairs:
-    """Pairs of classes in the order in which scipy condenses a matrix."""
+    """All pairs of classes, in the order of scipy's condensed matrices."""
 
-    def __init__(self, classes: Sequence[str], found: Mixed, far: Floats | None) -> None:
+    def __init__(self, classes: Sequence[str], confused: ClassConfusions, tree_distances: Floats | None) -> None:
         self.classes = classes
         self.rows, self.columns = np.triu_indices(len(classes), 1)
-        both = (found.confusions + found.confusions.T).numpy()
+        both = (confused.counts + confused.counts.T).numpy()
         self.confused: Floats = both[self.rows, self.columns]
-        self.distance = np.full(len(self.rows), nan) if far is None else far[self.rows, self.columns]
+        unknown = np.full(len(self.rows), nan)
+        self.distance = unknown if tree_distances is None else tree_distances[self.rows, self.columns]
 
-    def of(self, order: npt.NDArray[np.int64], wanted: npt.NDArray[np.bool_] | None = None) -> tuple[Pair, ...]:
-        """The first few in this order, of those wanted, else of those ever confused."""
+    def first(self, order: npt.NDArray[np.int64], wanted: npt.NDArray[np.bool_] | None = None) -> tuple[Pair, ...]:
+        """Return the first few pairs in this order: those in `wanted`, or by default those that are ever confused."""
         kept = self.confused > 0 if wanted is None else wanted
         return tuple(self._pair(i) for i in order[kept[order]][:SHOWN].tolist())
 
@@ -108,9 +185,9 @@ class _Pairs:
 
 
 def _tau(ours: Tensor | Floats, theirs: Tensor | Floats) -> float:
-    """NaN of three classes too: the order of two others is right or wrong by a coin's throw."""
+    """Return the structure correlation; NaN with three classes, where the order of two others is a coin toss."""
     if len(ours) <= LEAST_CLASSES:
         return nan
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", metrics.UndefinedMetric)  # NaN says it
+        warnings.simplefilter("ignore", metrics.UndefinedMetric)  # the NaN is enough
         return metrics.structure_correlation(ours, theirs, given="distances").mean

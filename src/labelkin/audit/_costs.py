@@ -1,4 +1,4 @@
-"""What a decision costs: a table with class names, rows true, columns decided."""
+"""Cost matrices: read them from files and arrange them in the order of the classes."""
 
 import csv
 import os
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, check_names, listed, near
-from labelkin.audit._schema import with_near
+from labelkin.audit._schema import with_suggestions
 from labelkin.data import CLASS_NAME_KEYS, load_arrays
 from labelkin.relations import check_not_negative, read_square
 
@@ -18,12 +18,24 @@ MATRIX = "costs"
 
 
 class CostTable(NamedTuple):
-    names: tuple[str, ...] | None  # None: in the order of the predictions' classes
-    costs: Tensor  # (K, K) float64
+    """Costs of decisions; rows are true classes, columns decisions.
+
+    Attributes:
+        names: The classes; None if the matrix has the order of the predictions' classes.
+        costs: (K, K) float64.
+    """
+
+    names: tuple[str, ...] | None
+    costs: Tensor
 
 
 def read_costs(source: Any) -> CostTable:
-    """A .csv file with a heading and a first column of class names, an .npz file with `costs` and `classes`, or a matrix."""
+    """Read costs.
+
+    Args:
+        source: A .csv file with class names in its first row and column, an .npz file with the arrays `costs` and `classes`,
+            or a matrix.
+    """
     if not isinstance(source, (str, os.PathLike)):
         return CostTable(None, _checked("costs", source))
     path = Path(source)
@@ -36,17 +48,22 @@ def read_costs(source: Any) -> CostTable:
 
 
 def in_class_order(table: CostTable, classes: Sequence[str]) -> Tensor:
-    """(K, K) for exactly these classes, in their order."""
+    """Return the costs (K, K) of exactly these classes, in their order."""
     if table.names is None:
         return read_square("costs", table.costs, len(classes))
-    place = {name: k for k, name in enumerate(table.names)}
-    missing, own = [name for name in classes if name not in place], set(classes)
+    position = {name: k for k, name in enumerate(table.names)}
+    missing, known = [name for name in classes if name not in position], set(classes)
     if missing:
-        raise InputError(f"costs: no row for the class {with_near(missing, table.names)}; give every class one.")
-    other = [name for name in table.names if name not in own]
-    if other:
-        raise InputError(f"costs: {with_near(other, classes)} is none of the {len(classes)} classes; take it out.")
-    order = torch.tensor([place[name] for name in classes])
+        raise InputError(
+            f"costs: no row for the class {with_suggestions(missing, table.names)}; add one for every class."
+        )
+    extra = [name for name in table.names if name not in known]
+    if extra:
+        raise InputError(
+            f"costs: expected only the {len(classes)} classes of the predictions, got {with_suggestions(extra, classes)}; "
+            "remove these rows and columns."
+        )
+    order = torch.tensor([position[name] for name in classes])
     return table.costs[order][:, order]
 
 
@@ -55,26 +72,27 @@ def _read_csv(path: Path) -> CostTable:
         try:
             lines = [[cell.strip() for cell in line] for line in csv.reader(file) if line]
         except (csv.Error, UnicodeDecodeError) as error:
-            raise InputError(f"costs: {path} is not readable as UTF-8 CSV ({error}).") from error
+            raise InputError(f"costs: {path} is not a readable UTF-8 CSV file ({error}).") from error
     if len(lines) < 2:
-        raise InputError(f"costs: {path} is empty; expected a heading of class names and a line for each class.")
+        raise InputError(f"costs: {path} is empty; expected a header of class names and one row per class.")
     heading, rows = lines[0][1:], lines[1:]
     odd = next((i for i, row in enumerate(rows) if len(row) != len(heading) + 1), None)
     if odd is not None:
         raise InputError(
-            f"costs: {path} has {len(heading)} classes in its heading and {len(rows[odd]) - 1} numbers for {rows[odd][0]!r}."
+            f"costs: {path} has {len(heading)} classes in its header, but {len(rows[odd]) - 1} numbers in the row "
+            f"{rows[odd][0]!r}."
         )
     check_names("costs: classes", heading, least=2)
-    named = {row[0]: row[1:] for row in rows}
+    row_by_name = {row[0]: row[1:] for row in rows}
     if sorted(row[0] for row in rows) != sorted(heading):
         raise InputError(
             f"costs: {path} has the rows {listed([row[0] for row in rows], 3)} and the columns {listed(heading, 3)}; expected "
-            "the same classes, rows true and columns decided."
+            "the same classes in both (rows: true class, columns: decision)."
         )
     try:
-        numbers = [[float(cell) for cell in named[name]] for name in heading]
+        numbers = [[float(cell) for cell in row_by_name[name]] for name in heading]
     except ValueError as error:
-        raise InputError(f"costs: {path} holds what is no number ({error}).") from error
+        raise InputError(f"costs: {path} has a cell that is not a number ({error}).") from error
     return CostTable(tuple(heading), _checked(f"costs: {path}", numbers))
 
 
@@ -84,7 +102,7 @@ def _read_npz(path: Path) -> CostTable:
         next((arrays[key] for key in CLASS_NAME_KEYS if key in arrays), None) if isinstance(arrays, Mapping) else None
     )
     if names is None or not isinstance(arrays, Mapping) or MATRIX not in arrays:
-        raise InputError(f"costs: {path} lacks the arrays 'costs' (K, K) and 'classes' (K names); save both.")
+        raise InputError(f"costs: {path} must have the arrays 'costs' (K, K) and 'classes' (K names).")
     texts = tuple(str(name) for name in names.reshape(-1).tolist())
     check_names("costs: classes", texts, least=2)
     return CostTable(texts, read_square("costs", _checked(f"costs: {path}", arrays[MATRIX]), len(texts)))

@@ -1,4 +1,4 @@
-"""Calibration, least-cost decisions and fallback, fitted on one half and measured on the other."""
+"""Calibration, least-cost decisions and fallback; values are fitted on one half of the samples and measured on the other."""
 
 import warnings
 from math import nan
@@ -15,25 +15,38 @@ from labelkin.audit._statistics import Halves, mean_difference, ratio_difference
 from labelkin.decide import OperatingCurve, Rules, Temperature, compare_rules, node_probs, operating_curve
 from labelkin.structure import Taxonomy
 
+GOALS = (0.9, 0.95, 0.99)
+BELOW_ONE = (5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4, 1e-5, 1e-6)  # a good model's probabilities are mostly this close to 1
+THRESHOLDS = torch.tensor([k / 100 for k in range(100)] + [1 - gap for gap in BELOW_ONE] + [1.0], dtype=torch.float64)
+
 
 class Scaling(NamedTuple):
+    """A fitted temperature.
+
+    Attributes:
+        temperature: The temperature.
+        probs: (m, K) scaled probabilities of the measured half.
+        note: The warning of the fit, if there was one.
+    """
+
     temperature: float
-    probs: Tensor  # (m, K) of the measured half
+    probs: Tensor
     note: str | None
 
 
 def fit_temperature(given: Predictions, halves: Halves) -> Scaling:
-    """Fitted on one half; probabilities of the other, so that nobody is measured on what was fitted."""
+    """Fit a temperature on one half of the samples and apply it to the other half."""
     assert given.logits is not None
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         scale = Temperature().fit(given.logits[halves.fitted], given.target[halves.fitted])
     assert scale.value is not None
     probs = scale.apply(given.logits[halves.measured]).softmax(-1)
-    return Scaling(scale.value, probs, str(said[0].message) if said else None)
+    return Scaling(scale.value, probs, str(caught[0].message) if caught else None)
 
 
 def calibration(given: Predictions, halves: Halves | None, scaling: Scaling | None) -> Calibration:
+    """Return the calibration of all samples, and the effect of the fitted temperature on the measured half."""
     assert given.probs is not None
     found = metrics.expected_calibration_error(given.probs, given.target)
     bins = (found.samples.tolist(), found.confidence.tolist(), found.accuracy.tolist())
@@ -58,7 +71,15 @@ def _scaled(given: Predictions, halves: Halves, scaling: Scaling) -> Calibrated:
 
 
 def crm(probs: Tensor, target: Tensor, tree: Taxonomy | None, costs: Tensor | None, *, temperature: float) -> Crm:
-    """By the costs where they are given, else by heights in the tree."""
+    """Compare the class of least expected cost with the most probable class.
+
+    Args:
+        probs: (n, K) probabilities.
+        target: (n,) class positions.
+        tree: The taxonomy, for distances and, without `costs`, as the costs.
+        costs: (K, K) costs, or None for heights in the tree.
+        temperature: The temperature of `probs`.
+    """
     found = compare_rules(probs, target, tree, costs=costs, k=min(BEST, probs.shape[1]))
     before, after = found.before, found.after
     return Crm(
@@ -86,19 +107,17 @@ def _on_tree(found: Rules) -> dict[str, Difference | None]:
     }
 
 
-GOALS = (0.9, 0.95, 0.99)
-BELOW_ONE = (5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4, 1e-5, 1e-6)  # most probabilities of a good model lie there
-THRESHOLDS = torch.tensor([k / 100 for k in range(100)] + [1 - gap for gap in BELOW_ONE] + [1.0], dtype=torch.float64)
+def fallback(given: Predictions, halves: Halves, tree: Taxonomy, *, tree_source: str) -> Fallback:
+    """Choose the lowest threshold that reaches each goal on one half, and measure it on the other half.
 
-
-def fallback(given: Predictions, halves: Halves, tree: Taxonomy, *, tree_is: str) -> Fallback:
-    """For each goal that naming a class does not reach, the lowest threshold that reaches it on one half."""
+    Goals that are reached without a fallback get no threshold.
+    """
     chosen, measured = (_curve(given, half, tree) for half in halves)
-    plain, *_ = points = _points(measured)
+    always_a_class, *_ = points = _points(measured)
     least = {goal: _lowest(chosen, goal) for goal in GOALS if goal > float(chosen.correctness[0])}
     reached = [points[at]._replace(goal=goal) for goal, at in least.items() if at is not None]
     missed = tuple(goal for goal, at in least.items() if at is None)
-    return Fallback(tree_is, len(halves.measured), (plain, *reached), points, missed)
+    return Fallback(tree_source, len(halves.measured), (always_a_class, *reached), points, missed)
 
 
 def _curve(given: Predictions, half: Tensor, tree: Taxonomy) -> OperatingCurve:

@@ -1,4 +1,4 @@
-"""What an audit finds, as named tuples: a number is NaN where it is undefined, a part None where it is left out."""
+"""Results of an audit as named tuples; a number is NaN where it is undefined, a part None where it was left out."""
 
 from math import nan
 from typing import Any, NamedTuple
@@ -8,62 +8,160 @@ from labelkin.structure import Taxonomy
 
 
 class Interval(NamedTuple):
-    """95 %."""
+    """A 95 % confidence interval.
+
+    Attributes:
+        low: Lower end.
+        high: Upper end.
+
+    Example:
+        >>> from labelkin.audit import audit
+        >>> low, high = audit({"target": [0, 1, 2], "predicted": [0, 1, 1]}).basics.accuracy_interval
+        >>> round(low, 2), round(high, 2)
+        (0.21, 0.94)
+    """
 
     low: float
     high: float
 
 
 class Difference(NamedTuple):
-    """`after - before`, with a 95 % interval over paired samples, which means little where few of them differ."""
+    """A change between two ways to decide, measured on the same samples, with a 95 % confidence interval.
+
+    Attributes:
+        before: Value before.
+        after: Value after.
+        differ: Number of samples whose contribution changed. The interval is unreliable if there are few.
+        change: `after - before`.
+        low: Lower end of the interval of the change.
+        high: Upper end.
+
+    Example:
+        >>> from labelkin.audit import Difference
+        >>> Difference(before=0.9, after=0.92, differ=31, change=0.02, low=0.01, high=0.03).low > 0
+        True
+    """
 
     before: float
     after: float
-    differ: int  # samples that count otherwise than before
+    differ: int
     change: float = nan
     low: float = nan
     high: float = nan
 
 
 class Basics(NamedTuple):
+    """Accuracy and the number of mistakes.
+
+    Attributes:
+        accuracy: Share of correct predictions.
+        accuracy_interval: Wilson's interval of the accuracy.
+        top5: Top-5 accuracy; NaN without scores, and with five classes or fewer.
+        mistakes: Number of wrong predictions.
+
+    Example:
+        >>> from labelkin.audit import audit
+        >>> found = audit({"target": [0, 1, 2, 2], "predicted": [0, 1, 2, 1]}).basics
+        >>> found.accuracy, found.mistakes
+        (0.75, 1)
+    """
+
     accuracy: float
     accuracy_interval: Interval
-    top5: float  # NaN without scores, or with five classes or fewer
+    top5: float
     mistakes: int
 
 
 class Hierarchy(NamedTuple):
-    """Measures on the taxonomy. Distances are heights of the node at which two classes meet; lower is better."""
+    """Metrics on the taxonomy. The distance of two classes is the height of their lowest common ancestor.
 
-    height: int  # of the tree: the largest distance
+    Attributes:
+        height: Height of the tree, which is the largest distance.
+        severity: Mean distance over the mistakes; lower is better.
+        severity_by_chance: Severity if the same samples were mistaken for all other classes equally often.
+        distance_at_1: Mean distance over all samples; lower is better.
+        distance_at_5: Mean distance of the five best classes; lower is better.
+        precision: Hierarchical precision, from shared ancestors.
+        recall: Hierarchical recall.
+        f1: Hierarchical F1.
+        weighted_accuracy: Accuracy in which a mistake counts by its semantic distance (paper 002).
+        weighted_precision: Precision of the same kind.
+        weighted_recall: Recall of the same kind.
+        weighted_f1: F1 of the same kind.
+
+    Example:
+        >>> from labelkin import Taxonomy
+        >>> from labelkin.audit import audit
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car", "bus"]})
+        >>> audit({"target": ["cat", "car"], "predicted": ["dog", "car"]}, taxonomy=tree).hierarchy.severity
+        1.0
+    """
+
+    height: int
     severity: float
-    severity_by_chance: float  # if the same samples had been mistaken for any other class alike
+    severity_by_chance: float
     distance_at_1: float
     distance_at_5: float
-    precision: float  # hierarchical: shared ancestors
+    precision: float
     recall: float
     f1: float
-    weighted_accuracy: float  # 002: errors count their semantic distance
+    weighted_accuracy: float
     weighted_precision: float
     weighted_recall: float
     weighted_f1: float
 
 
 class Cost(NamedTuple):
-    """Per sample, in the units of the costs; lower is better."""
+    """Mean cost per sample, in the units of the costs; lower is better.
+
+    Attributes:
+        mean: Mean cost.
+        interval: Its 95 % confidence interval.
+
+    Example:
+        >>> from labelkin.audit import audit
+        >>> audit({"target": [0, 1], "predicted": [0, 0]}, costs=[[0, 1], [6, 0]]).cost.mean
+        3.0
+    """
 
     mean: float
     interval: Interval
 
 
 class Worst(NamedTuple):
-    by: str  # "costs", "taxonomy" or "times": what a confusion is multiplied with
+    """The confusions that cost most.
+
+    Attributes:
+        by: Cost of one confusion: "costs" (as passed), "taxonomy" (height) or "times" (1 each).
+        confusions: Confusions, the most expensive first.
+        total: Cost of all mistakes.
+
+    Example:
+        >>> from labelkin.audit import audit
+        >>> worst = audit({"target": [0, 1, 1, 2], "predicted": [0, 2, 2, 1]}).worst
+        >>> worst.by, worst.confusions[0].true, worst.confusions[0].predicted, worst.confusions[0].times
+        ('times', '1', '2', 2)
+    """
+
+    by: str
     confusions: tuple[Confusion, ...]
-    total: float  # the cost of all mistakes
+    total: float
 
 
 class Reliability(NamedTuple):
-    """A reliability diagram: one number a bin, NaN in bins without samples."""
+    """A reliability diagram, one entry per bin of confidence; NaN in bins without samples.
+
+    Attributes:
+        samples: Number of samples.
+        confidence: Mean confidence.
+        accuracy: Accuracy.
+
+    Example:
+        >>> from labelkin.audit import audit
+        >>> found = audit({"target": [0, 1], "probs": [[0.9, 0.1], [0.2, 0.8]]})
+        >>> sum(found.calibration.reliability.samples)
+        2
+    """
 
     samples: tuple[int, ...]
     confidence: tuple[float, ...]
@@ -71,7 +169,23 @@ class Reliability(NamedTuple):
 
 
 class Calibrated(NamedTuple):
-    """Temperature scaling fitted on one half of the samples, and what it does to the other half."""
+    """Temperature scaling, fitted on one half of the samples and measured on the other half.
+
+    Attributes:
+        temperature: Fitted temperature; above 1 if the model is overconfident.
+        fitted_on: Number of samples that it was fitted on.
+        measured_on: Number of samples that it was measured on.
+        ece_before: Expected calibration error before scaling.
+        ece_after: Expected calibration error after scaling.
+        brier: Change of the Brier score.
+
+    Example:
+        >>> from labelkin.audit import audit
+        >>> scores = {"target": [0, 1] * 15 + [1, 0] * 5, "logits": [[9.0, 0.0], [0.0, 9.0]] * 20}
+        >>> scaled = audit(scores).calibration.scaled
+        >>> scaled.temperature > 1, scaled.fitted_on
+        (True, 20)
+    """
 
     temperature: float
     fitted_on: int
@@ -82,22 +196,56 @@ class Calibrated(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """Of all samples, as the predictions are; both errors: lower is better."""
+    """Calibration of the probabilities over all samples.
+
+    Attributes:
+        ece: Expected calibration error; lower is better.
+        brier: Brier score; lower is better.
+        confidence: Mean of the largest probability, to compare with the accuracy.
+        reliability: The reliability diagram.
+        scaled: Effect of temperature scaling; None with few samples.
+
+    Example:
+        >>> from labelkin.audit import audit
+        >>> found = audit({"target": [0, 1], "probs": [[0.9, 0.1], [0.3, 0.7]]}).calibration
+        >>> round(found.confidence, 2), round(found.ece, 2)
+        (0.8, 0.2)
+    """
 
     ece: float
     brier: float
-    confidence: float  # mean of the largest probability, to compare with the accuracy
+    confidence: float
     reliability: Reliability
     scaled: Calibrated | None
 
 
 class Crm(NamedTuple):
-    """What deciding by least expected cost changes, against naming the most probable class."""
+    """Effect of choosing the class of least expected cost (CRM) instead of the most probable class.
 
-    costs: str  # "taxonomy" or "costs"
-    temperature: float  # 1: the probabilities as they are
+    Attributes:
+        costs: Source of the costs: "taxonomy" or "costs".
+        temperature: Temperature of the probabilities; 1 if they were used as they are.
+        samples: Number of samples.
+        changed: Number of decisions that changed.
+        became_right: Number of decisions that became correct.
+        became_wrong: Number of decisions that became wrong.
+        accuracy: Change of the accuracy.
+        severity: Change of the mistake severity; None without a taxonomy, as the next two.
+        distance_at_1: Change of the mean distance over all samples.
+        distance_at_5: Change of the mean distance of the five best classes.
+        cost: Change of the mean cost; None without costs.
+
+    Example:
+        >>> from labelkin.audit import audit
+        >>> found = audit({"target": [0, 1], "probs": [[0.9, 0.1], [0.6, 0.4]]}, costs=[[0, 1], [9, 0]])
+        >>> found.crm[0].changed, found.crm[0].became_right
+        (1, 1)
+    """
+
+    costs: str
+    temperature: float
     samples: int
-    changed: int  # decisions that differ
+    changed: int
     became_right: int
     became_wrong: int
     accuracy: Difference
@@ -108,9 +256,22 @@ class Crm(NamedTuple):
 
 
 class FallbackPoint(NamedTuple):
-    """Naming an ancestor when unsure: a threshold chosen on one half of the samples, measured on the other."""
+    """One threshold of the fallback, chosen on one half of the samples and measured on the other half.
 
-    goal: float  # the correctness wanted; NaN for the threshold 0, whose answer is always a class
+    Attributes:
+        goal: Required correctness; NaN for threshold 0, which always returns a class.
+        threshold: Probability that an answer must reach.
+        correctness: Share of correct answers.
+        specificity: Mean information of the answers; 1 if all are classes.
+        leaf_share: Share of answers that are classes.
+
+    Example:
+        >>> from labelkin.audit import FallbackPoint
+        >>> FallbackPoint(goal=0.95, threshold=0.6, correctness=0.96, specificity=0.8, leaf_share=0.7).threshold
+        0.6
+    """
+
+    goal: float
     threshold: float
     correctness: float
     specificity: float
@@ -118,43 +279,31 @@ class FallbackPoint(NamedTuple):
 
 
 class Fallback(NamedTuple):
-    tree: str  # "taxonomy", or "learned": from the confusions of the half that thresholds are chosen on
-    measured_on: int
-    points: tuple[FallbackPoint, ...]
-    curve: tuple[FallbackPoint, ...]  # all thresholds tried, on the measured half, without goals
-    unreachable: tuple[float, ...]  # goals that no threshold reached
+    """Effect of answering with an ancestor when the model is unsure.
 
+    Attributes:
+        tree: "taxonomy", or "learned" from the confusions of the half that thresholds are chosen on.
+        measured_on: Number of samples in the other half.
+        points: Threshold 0, and the lowest threshold for each goal that needs one.
+        curve: All thresholds, without goals.
+        unreachable: Goals that no threshold reached.
 
-class Pair(NamedTuple):
-    a: str
-    b: str
-    confused: float  # samples of one taken for the other; with scores as many as the probabilities let expect
-    distance: float  # in the taxonomy, NaN without one
-
-
-class Agreement(NamedTuple):
-    """Kendall's tau-b with the taxonomy's distances, averaged over classes: -1 to 1, 1 is the same order, 0 none.
-
-    Undefined of three classes, and, without pairs, where the taxonomy has all classes equally far apart.
+    Example:
+        >>> from labelkin.audit import audit
+        >>> scores = {"target": [0, 1] * 15 + [1, 0] * 5, "logits": [[9.0, 0.0], [0.0, 9.0]] * 20}
+        >>> audit(scores).fallback.points[0].leaf_share
+        1.0
     """
 
-    confusions: float  # of the confusions themselves
-    tree: float  # of the tree learned from them
-    far_but_confused: tuple[Pair, ...]
-    near_but_distinct: tuple[Pair, ...]
-
-
-class Structure(NamedTuple):
-    """The tree that the confusions suggest: average linkage, kin are what is taken for each other."""
-
-    tree: Taxonomy
-    stability: float  # tau-b between the confusions of two halves of the samples: near 0, the tree is noise
-    closest: tuple[Pair, ...]
-    agreement: Agreement | None
+    tree: str
+    measured_on: int
+    points: tuple[FallbackPoint, ...]
+    curve: tuple[FallbackPoint, ...]
+    unreachable: tuple[float, ...]
 
 
 def plain(value: Any) -> Any:
-    """Dicts, lists, strings and numbers; a tree is Newick text."""
+    """Return dicts, lists, strings and numbers; a tree becomes Newick text."""
     if isinstance(value, Taxonomy):
         return value.to_newick()
     if hasattr(value, "_asdict"):

@@ -1,4 +1,4 @@
-"""How good the predictions are, and how bad when they are wrong."""
+"""Accuracy, hierarchical metrics, cost and the most expensive confusions."""
 
 import warnings
 from collections.abc import Sequence
@@ -15,10 +15,11 @@ from labelkin.audit._predictions import Predictions
 from labelkin.audit._statistics import mean_interval, share_interval
 from labelkin.structure import Taxonomy
 
-BEST = 5
+BEST = 5  # classes in top-5 accuracy and distance@5
 
 
 def basics(given: Predictions) -> Basics:
+    """Return accuracy and the number of mistakes."""
     right = int((given.predicted == given.target).sum())
     count = len(given.target)
     top5 = nan
@@ -28,6 +29,7 @@ def basics(given: Predictions) -> Basics:
 
 
 def hierarchy(given: Predictions, tree: Taxonomy) -> Hierarchy:
+    """Return the metrics on the taxonomy."""
     pair = (given.predicted, given.target)
     counts = metrics.confusion_matrix(*pair, len(given.classes))
     semantic = tree.distance("semantic")
@@ -35,7 +37,9 @@ def hierarchy(given: Predictions, tree: Taxonomy) -> Hierarchy:
     if given.probs is not None and len(given.classes) >= BEST:
         at_5 = metrics.average_distance(given.probs, given.target, tree, k=BEST).mean
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", metrics.UndefinedMetric)  # NaN says it; classes without samples have their note
+        warnings.simplefilter(
+            "ignore", metrics.UndefinedMetric
+        )  # the NaN is enough; a note lists classes without samples
         weighted = [
             measure(counts, semantic).mean
             for measure in (
@@ -60,18 +64,19 @@ def hierarchy(given: Predictions, tree: Taxonomy) -> Hierarchy:
 
 
 def heights(tree: Taxonomy, target: Tensor, classes: Tensor) -> Tensor:
-    """The distance of each class from the true one; (n,) or (n, k) as `classes` are."""
+    """Return the distance of each class to the true one, in the shape of `classes`: (n,) or (n, k)."""
     true = target.numpy().reshape(-1, *[1] * (classes.ndim - 1))
     return torch.from_numpy(np.asarray(tree.distance("height", true, classes.numpy())))
 
 
 def cost(given: Predictions, costs: Tensor) -> Cost:
+    """Return the mean cost per sample."""
     found = metrics.expected_cost(given.predicted, given.target, costs)
     return Cost(found.mean, mean_interval(found.values))
 
 
 def worst(given: Predictions, tree: Taxonomy | None, costs: Tensor | None, *, top: int) -> Worst:
-    """The confusions that cost most: by the costs given, else by the tree, else by how often they happen."""
+    """Return the `top` confusions that cost most: by `costs`, otherwise by the tree, otherwise by their number."""
     by, distances = _weights(given.classes, tree, costs)
     found = costliest(given.predicted, given.target, names=given.classes, distances=distances, top=top)
     return Worst(by, found.confusions, found.total)
@@ -86,6 +91,7 @@ def _weights(classes: Sequence[str], tree: Taxonomy | None, costs: Tensor | None
 
 
 def _severity_by_chance(given: Predictions, tree: Taxonomy) -> float:
+    """Return the severity if mistakes were spread evenly over the other classes."""
     mistaken = given.target[given.predicted != given.target]
     if not len(mistaken):
         return nan

@@ -1,4 +1,4 @@
-"""Predictions whose classes, lengths and numbers are right."""
+"""Read predictions and check their classes, lengths and numbers."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -9,40 +9,54 @@ import torch
 from torch import Tensor
 
 from labelkin._arrays import check_probs
-from labelkin._checks import InputError, check_names, near
+from labelkin._checks import InputError, check_names, counted, listed, near
 from labelkin.audit._read_files import read_arrays, read_table
-from labelkin.audit._schema import Fields, Floats, Kind, Raw, class_places
+from labelkin.audit._schema import Fields, Floats, Kind, Raw, class_positions
 from labelkin.data import class_names, load_arrays
 
 SUFFIXES = (".npz", ".csv", ".jsonl", ".parquet")
-TOLERANCE = 1e-2  # of a row's sum: files hold decimals, whose rounding their dtype does not tell
-ROUNDED = 1e-3  # worth a word
+TOLERANCE = 1e-2  # of a row's sum; wide, because text files often hold few decimals
+ROUNDED = 1e-3  # a larger deviation of a row's sum is noted
 LEAST_PROBABILITY = 1e-12
 Source = str | os.PathLike[str] | Mapping[str, Any]
 
 
 class Predictions(NamedTuple):
+    """Checked predictions.
+
+    Attributes:
+        source: The file's path, or "arrays".
+        kind: What the predictions are.
+        classes: The class names.
+        target: (n,) positions of the true classes.
+        predicted: (n,) positions of the predicted classes.
+        logits: (n, K) float64 logits, or logarithms of the probabilities; None for predicted labels.
+        probs: (n, K) float64 probabilities; None for predicted labels.
+        notes: Remarks on the data.
+        doubt: A warning that the logits look like probabilities.
+    """
+
     source: str
     kind: Kind
     classes: tuple[str, ...]
-    target: Tensor  # (n,) class positions
-    predicted: Tensor  # (n,) the best-scored class, or the label given
-    logits: Tensor | None  # (n, K) float64; of probabilities their logarithm
+    target: Tensor
+    predicted: Tensor
+    logits: Tensor | None
     probs: Tensor | None
     notes: tuple[str, ...]
-    doubt: str | None = None  # whether the numbers are what they are said to be
+    doubt: str | None = None
 
 
 def read_raw(source: Source, kind: str | None, fields: Fields) -> Raw:
-    """The file, or the arrays, as they are."""
+    """Read a file or a mapping of arrays."""
     if isinstance(source, Mapping):
-        return read_arrays(source, kind, fields, "the arrays")
+        return read_arrays(source, kind, fields, "the mapping")
     path = Path(source)
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path}: expected a name that ends in {', '.join(SUFFIXES)}.{near(path.suffix, SUFFIXES)}")
     if not path.is_file():
-        beside = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise InputError(f"{path}: there is no such file.{near(path.name, beside)}")
+        siblings = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise InputError(f"{path}: there is no such file.{near(path.name, siblings)}")
     if not path.stat().st_size:
         raise InputError(f"{path}: the file is empty.")
     if path.suffix.lower() != ".npz":
@@ -50,32 +64,39 @@ def read_raw(source: Source, kind: str | None, fields: Fields) -> Raw:
     arrays = load_arrays(path)
     if not isinstance(arrays, Mapping):
         raise InputError(
-            f"{path}: a single array under the name .npz; save it with numpy.savez(target=..., logits=...)."
+            f"{path}: expected an .npz file of named arrays, got a single array; write it with "
+            "numpy.savez(path, target=..., logits=...)."
         )
     return read_arrays(arrays, kind, fields, str(path))
 
 
-def predictions_of(raw: Raw, names: Sequence[str] | None, source: str) -> Predictions:
-    """Positions among the classes: `names`, else those of the file, else what the scores or labels themselves say."""
+def check_predictions(raw: Raw, names: Sequence[str] | None, source: str) -> Predictions:
+    """Return predictions with class positions instead of labels.
+
+    Args:
+        raw: The predictions as read.
+        names: The class names; None takes those of the source, or derives them from the scores or labels.
+        source: The name of the source.
+    """
     classes = _classes(raw, names)
     check_names("classes", classes, least=2)
     if raw.scores is not None and len(classes) != raw.scores.shape[1]:
         raise InputError(f"classes: expected {raw.scores.shape[1]} names, one for each score, got {len(classes)}.")
-    target = class_places(raw.target, classes, what="target")
+    target = class_positions(raw.target, classes, what="target")
     notes = _without_samples(target, classes)
     if raw.scores is None:
         assert raw.predicted is not None
-        predicted = class_places(raw.predicted, classes, what="predicted")
+        predicted = class_positions(raw.predicted, classes, what="predicted")
         return Predictions(source, raw.kind, classes, target, predicted, None, None, notes)
     best = torch.from_numpy(raw.scores).argmax(-1)
     if raw.kind == "logits":
         logits = torch.from_numpy(raw.scores)
-        found = (target, best, logits, logits.softmax(-1))
-        return Predictions(source, raw.kind, classes, *found, notes, _doubt(raw.scores))
-    probs, more = _checked_probs(raw.scores, raw.places)
+        fields = (target, best, logits, logits.softmax(-1))
+        return Predictions(source, raw.kind, classes, *fields, notes, _doubt(raw.scores))
+    probs, rounding = _checked_probs(raw.scores, raw.sample_names)
     logits = probs.clamp_min(_floor(probs)).log()
     return Predictions(
-        source, raw.kind, classes, target, best, logits, probs, notes + more + _impossible(probs, target)
+        source, raw.kind, classes, target, best, logits, probs, notes + rounding + _zero_probability(probs, target)
     )
 
 
@@ -93,36 +114,36 @@ def _without_samples(target: Tensor, classes: Sequence[str]) -> tuple[str, ...]:
     absent = (target.bincount(minlength=len(classes)) == 0).nonzero().flatten().tolist()
     if not absent:
         return ()
-    some = ", ".join(repr(classes[k]) for k in absent[:5]) + (", ..." if len(absent) > 5 else "")
-    return (f"{len(absent)} of {len(classes)} classes have no sample: {some}.",)
+    verb = "has" if len(absent) == 1 else "have"
+    return (f"{len(absent)} of {len(classes)} classes {verb} no samples: {listed([classes[k] for k in absent])}.",)
 
 
-def _checked_probs(scores: Floats, places: Sequence[str]) -> tuple[Tensor, tuple[str, ...]]:
-    """Rows divided by their sums, which must be near 1."""
+def _checked_probs(scores: Floats, sample_names: Sequence[str]) -> tuple[Tensor, tuple[str, ...]]:
+    """Return the rows divided by their sums, which must be close to 1, and a note if they were not very close."""
     probs = torch.from_numpy(scores)
-    check_probs("probs", probs, tolerance=TOLERANCE, hint="say --kind logits", row_name=lambda row: places[row])
+    check_probs("probs", probs, tolerance=TOLERANCE, hint="pass --kind logits", row_name=lambda row: sample_names[row])
     sums = probs.sum(-1, keepdim=True)
-    rounded = float((sums - 1).abs().max())
-    note = f"probabilities sum to 1 within {rounded:.1g} and were divided by their sums."
-    return probs / sums, (note,) if rounded > ROUNDED else ()
+    deviation = float((sums - 1).abs().max())
+    note = f"Sums of probabilities differ from 1 by up to {deviation:.1g}; each row was divided by its sum."
+    return probs / sums, (note,) if deviation > ROUNDED else ()
 
 
 def _floor(probs: Tensor) -> float:
-    """What a probability of 0 stands for in logarithms: a tenth of the least that the file can say.
+    """Return what replaces a probability of 0 in logarithms: a tenth of the smallest positive probability.
 
-    Where it has few decimals that is much less sure than 1e-12, with which a few such samples would decide the
-    temperature alone.
+    In a file with few decimals a 0 may stand for a much larger number than 1e-12; with that value, a few such samples would
+    determine the temperature.
     """
     return max(LEAST_PROBABILITY, float(probs[probs > 0].min()) / 10)
 
 
-def _impossible(probs: Tensor, target: Tensor) -> tuple[str, ...]:
+def _zero_probability(probs: Tensor, target: Tensor) -> tuple[str, ...]:
     count = int((probs.gather(1, target.unsqueeze(1)) == 0).sum())
     if not count:
         return ()
     return (
-        f"{count} of {len(target)} samples give their true class a probability of 0, perhaps by rounding; the temperature "
-        "is only as good as what that 0 is taken for, and logits would say it.",
+        f"{counted(count, 'sample')} of {len(target):,} {'has' if count == 1 else 'have'} probability 0 for the true class, "
+        "perhaps because of rounding; this makes the temperature unreliable. Use logits if you can.",
     )
 
 
@@ -130,6 +151,5 @@ def _doubt(scores: Floats) -> str | None:
     if scores.min() < 0 or scores.max() > 1 or (abs(scores.sum(-1) - 1) > ROUNDED).any():
         return None
     return (
-        "logits: in every sample they lie from 0 to 1 and sum to 1, as probabilities do; if that is what they are, say "
-        "--kind probs."
+        "logits: all values are between 0 and 1 and every row sums to 1; if these are probabilities, pass --kind probs."
     )

@@ -9,120 +9,132 @@ import numpy.typing as npt
 from torch import Tensor
 
 from labelkin._checks import InputError, check_names, listed
-from labelkin.audit._schema import PREDICTED, Fields, Floats, Kind, Raw, find_kind, find_target, label_texts, named
+from labelkin.audit._schema import (
+    PREDICTED,
+    Fields,
+    Floats,
+    Kind,
+    Raw,
+    check_present,
+    find_kind,
+    find_target,
+    label_texts,
+)
 from labelkin.data import CLASS_NAME_KEYS, check_finite, parse_number, read_rows
+
+HINT = "name the columns with the scores (--columns)"
 
 
 def read_arrays(arrays: Mapping[str, Any], kind: str | None, fields: Fields, source: str) -> Raw:
-    """The true class of each sample, logits or probs (n, K) or predicted classes, and names in `classes` if they are there."""
+    """Read a mapping of arrays: true classes, scores (n, K) or predicted labels, and optionally class names."""
     keys = sorted(arrays)
     if fields.columns is not None:
-        raise InputError(f"columns: {source} holds arrays; name the one with the scores (--scores).")
-    found = find_kind(kind, keys, source)
-    given = named("predicted", fields.predicted or PREDICTED, keys, source) if found == "labels" else None
-    scores = None if given else named("scores", fields.scores or found, keys, source)
+        raise InputError(f"columns: {source} has arrays, not columns; name the array with the scores (--scores).")
+    kind_read, predicted, scores = find_kind(kind, keys, source), None, None
+    if kind_read == "labels":
+        predicted = check_present("predicted", fields.predicted or PREDICTED, keys, source)
+    else:
+        scores = check_present("scores", fields.scores or kind_read, keys, source)
     target = find_target(fields.target, keys, source)
-    names = next((_plain(arrays[key]) for key in CLASS_NAME_KEYS if key in arrays), None)
-    count = len(np.atleast_1d(_plain(arrays[target])))
-    places = [f"sample {i}" for i in range(count)]
+    names = next((_to_numpy(arrays[key]) for key in CLASS_NAME_KEYS if key in arrays), None)
+    count = len(np.atleast_1d(_to_numpy(arrays[target])))
+    sample_names = [f"sample {i}" for i in range(count)]
     return Raw(
-        kind=found,
-        target=_labels(arrays[target], target, source, places),
+        kind=kind_read,
+        target=_labels(arrays[target], target, source, sample_names),
         scores=None if scores is None else _scores(arrays[scores], scores, source, count),
-        predicted=None if given is None else _labels(arrays[given], given, source, places),
+        predicted=None if predicted is None else _labels(arrays[predicted], predicted, source, sample_names),
         names=None if names is None else tuple(str(name) for name in names.reshape(-1).tolist()),
-        places=places,
+        sample_names=sample_names,
     )
 
 
-def _labels(values: Any, name: str, source: str, places: list[str]) -> list[str]:
-    array = _plain(values)
+def _labels(values: Any, name: str, source: str, sample_names: list[str]) -> list[str]:
+    array = _to_numpy(values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or array.dtype.kind not in "iufUS":
         raise InputError(
-            f"{name}: expected one class a sample in {source}, by name or as a whole number, got {array.dtype} of shape "
-            f"{array.shape}."
+            f"{name}: expected one class name or whole number per sample in {source}, got {array.dtype} of shape {array.shape}."
         )
     if not len(array):
         raise InputError(f"{name}: {source} has no samples.")
-    if len(array) != len(places):
-        raise InputError(f"{name}: expected {len(places)} in {source}, as many as there are targets, got {len(array)}.")
-    return label_texts(array.tolist(), what=f"{source}: {name}", places=places)
+    if len(array) != len(sample_names):
+        raise InputError(f"{name}: expected {len(sample_names)} labels in {source}, one per target, got {len(array)}.")
+    return label_texts(array.tolist(), what=f"{source}: {name}", sample_names=sample_names)
 
 
 def _scores(values: Any, name: str, source: str, count: int) -> Floats:
-    array = _plain(values)
+    array = _to_numpy(values)
     if array.ndim != 2 or array.dtype.kind not in "iuf" or array.shape[1] < 2:
         raise InputError(
-            f"{name}: expected numbers of shape (n, K) in {source}, a column for each of two classes or more, got "
-            f"{array.dtype} of shape {array.shape}."
+            f"{name}: expected numbers of shape (n, K) with at least two classes in {source}, got {array.dtype} of shape "
+            f"{array.shape}."
         )
     if len(array) != count:
-        raise InputError(f"{name}: expected {count} rows in {source}, one for each target, got {len(array)}.")
+        raise InputError(f"{name}: expected {count} rows in {source}, one per target, got {len(array)}.")
     check_finite(array, source=f"{source}: {name}")
     return array.astype(np.float64)
 
 
-def _plain(values: Any) -> npt.NDArray[Any]:
+def _to_numpy(values: Any) -> npt.NDArray[Any]:
     return values.detach().cpu().double().numpy() if isinstance(values, Tensor) else np.asarray(values)
 
 
-HINT = "name the columns that hold the classes' scores (--columns)"
-
-
 def read_table(path: Path, kind: str | None, fields: Fields) -> Raw:
-    """Scores lie in a column of lists called as their kind, or in a column for each class."""
+    """Read a table; scores are in one column of lists named after their kind, or in one column per class."""
     columns, rows = read_rows(path)
-    found = find_kind(kind, columns, str(path))
+    kind_read = find_kind(kind, columns, str(path))
     target = columns.index(find_target(fields.target, columns, str(path)))
-    if found == "labels":
-        predicted = columns.index(named("predicted", fields.predicted or PREDICTED, columns, str(path)))
+    if kind_read == "labels":
+        predicted = columns.index(check_present("predicted", fields.predicted or PREDICTED, columns, str(path)))
         lines, cells = _cells(path, ((line, (row[target], row[predicted])) for line, row in rows))
         return Raw(
-            found,
-            label_texts((cell[0] for cell in cells), what=f"{path}: target", places=lines),
+            kind_read,
+            label_texts((cell[0] for cell in cells), what=f"{path}: target", sample_names=lines),
             None,
-            label_texts((cell[1] for cell in cells), what=f"{path}: predicted", places=lines),
+            label_texts((cell[1] for cell in cells), what=f"{path}: predicted", sample_names=lines),
             None,
             lines,
         )
-    lists = _list_column(found, columns, fields, path)
+    lists = _list_column(kind_read, columns, fields, path)
     if lists is not None:
-        place = columns.index(lists)
-        pairs = ((line, (row[target], _listed_numbers(row[place], lists, path, line))) for line, row in rows)
+        position = columns.index(lists)
+        pairs = ((line, (row[target], _listed_numbers(row[position], lists, path, line))) for line, row in rows)
         names = None
     else:
         wanted, names = _class_columns(columns, columns[target], fields, path)
-        places = [columns.index(name) for name in wanted]
-        pairs = ((line, (row[target], _numbers([row[i] for i in places], wanted, path, line))) for line, row in rows)
+        positions = [columns.index(name) for name in wanted]
+        pairs = ((line, (row[target], _numbers([row[i] for i in positions], wanted, path, line))) for line, row in rows)
     lines, cells = _cells(path, pairs)
     scores = _stacked([cell[1] for cell in cells], lines, path)
     check_finite(scores, source=str(path), columns=names, samples=lines)
-    labels = label_texts((cell[0] for cell in cells), what=f"{path}: target", places=lines)
-    return Raw(found, labels, scores, None, names, lines)
+    labels = label_texts((cell[0] for cell in cells), what=f"{path}: target", sample_names=lines)
+    return Raw(kind_read, labels, scores, None, names, lines)
 
 
 def _cells(path: Path, pairs: Any) -> tuple[list[str], list[tuple[Any, Any]]]:
+    """Return the name of each row ("line 7") and its two cells."""
     lines, cells = [], []
     for line, pair in pairs:
         lines.append(f"line {line}")
         cells.append(pair)
     if not cells:
-        raise InputError(f"{path}: the table has columns but no rows.")
+        raise InputError(f"{path}: the table has a header but no rows.")
     return lines, cells
 
 
 def _list_column(kind: Kind, columns: Sequence[str], fields: Fields, path: Path) -> str | None:
+    """Return the name of the column of lists with the scores; None if there is one column per class."""
     if fields.scores is not None:
-        return named("scores", fields.scores, columns, str(path))
+        return check_present("scores", fields.scores, columns, str(path))
     return kind if fields.columns is None and kind in columns else None
 
 
 def _class_columns(
     columns: Sequence[str], target: str, fields: Fields, path: Path
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The columns of scores, and the classes they are for."""
+    """Return the columns with the scores, and the class of each."""
     chosen = fields.columns
     if isinstance(chosen, str):
         start = chosen.removesuffix("*")
@@ -130,19 +142,19 @@ def _class_columns(
         names = tuple(name.removeprefix(start) for name in wanted)
         if start == chosen or len(wanted) < 2:
             raise InputError(
-                f"columns: expected names, or a beginning and * that two columns or more have, as 'p_*', got {chosen!r} and "
-                f"in {path} the columns {listed(list(columns))}."
+                f"columns: expected names, or a prefix and * such as 'p_*' that matches at least two columns, got {chosen!r}; "
+                f"{path} has the columns {listed(list(columns))}."
             )
         check_names("columns", names)
         return wanted, names
-    aside = (target, fields.predicted or PREDICTED)
-    wanted = tuple(name for name in columns if name not in aside) if chosen is None else tuple(chosen)
+    others = (target, fields.predicted or PREDICTED)
+    wanted = tuple(name for name in columns if name not in others) if chosen is None else tuple(chosen)
     for name in wanted:
-        named("columns", name, columns, str(path))
+        check_present("columns", name, columns, str(path))
     if len(wanted) < 2:
         raise InputError(
-            f"columns: expected a column for each of two classes or more in {path}, got {listed(wanted) or 'none'} "
-            f"beside {target!r}; for predicted labels say so (--kind labels)."
+            f"columns: expected one column of scores per class, and at least two, in {path}, got {listed(wanted) or 'none'} "
+            f"besides {target!r}; if the file holds predicted labels, pass --kind labels."
         )
     return wanted, wanted
 
@@ -159,8 +171,8 @@ def _numbers(values: Sequence[Any], names: Sequence[str], path: Path, line: int)
 def _listed_numbers(value: Any, column: str, path: Path, line: int) -> Floats:
     if not isinstance(value, (list, tuple)) or any(isinstance(part, (list, tuple, dict)) for part in value):
         raise InputError(
-            f"{path}, line {line}: expected a list of numbers in column {column!r}, one a class, got {value!r:.40}; lists "
-            "are read from .jsonl and .parquet, other tables have a column for each class (--columns)."
+            f"{path}, line {line}: expected a list of numbers in column {column!r}, one per class, got {value!r:.40}; only "
+            ".jsonl and .parquet files can hold lists, a .csv file has one column per class (--columns)."
         )
     return _numbers(value, [column] * len(value), path, line)
 

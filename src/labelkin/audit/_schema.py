@@ -1,4 +1,4 @@
-"""Find labels, scores and names in predictions; nothing is guessed."""
+"""Names and labels in predictions: which array or column holds what, and the class position of each label."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -9,73 +9,26 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_choice, listed, near
+from labelkin._checks import InputError, check_choice, counted, listed, near
 from labelkin.data import TARGET_KEYS
-
-SHOWN = 5
-
-
-def label_texts(values: Iterable[Any], *, what: str, places: Sequence[str]) -> list[str]:
-    """Each label as text: whole numbers without a fraction, text without blanks around it; a missing one is refused."""
-    return [_text(value, f"{what} in {place}") for value, place in zip(values, places, strict=True)]
-
-
-def class_places(labels: Sequence[str], classes: Sequence[str], *, what: str) -> Tensor:
-    """(n,) positions. Labels are class names where all of them are; else positions from 0 where all are whole numbers."""
-    distinct = set(labels)
-    place = {name: k for k, name in enumerate(classes)}
-    if not distinct <= place.keys():
-        if not all(label.isdecimal() for label in distinct):
-            unknown = sorted(distinct - place.keys())
-            raise InputError(
-                f"{what}: {len(unknown)} of its labels are not among the {len(classes)} classes: "
-                f"{with_near(unknown, classes)}; expected names ({listed(list(classes), 3)}) or positions from 0."
-            )
-        outside = sorted({int(label) for label in distinct if int(label) >= len(classes)})
-        if outside:
-            raise InputError(
-                f"{what}: {listed(outside)} is not among the classes; expected their names ({listed(list(classes), 3)}) or "
-                f"positions from 0 to {len(classes) - 1}."
-            )
-        place = {label: int(label) for label in distinct}
-    return torch.tensor([place[label] for label in labels], dtype=torch.int64)
-
-
-def with_near(unknown: Sequence[str], known: Sequence[str]) -> str:
-    """`'kat' (near 'cat'), 'xyz' and 3 more`."""
-    shown = [f"{name!r}{_near(name, known)}" for name in unknown[:SHOWN]]
-    more = f" and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else ""
-    return ", ".join(shown) + more
-
-
-def _near(name: str, known: Sequence[str]) -> str:
-    matches = get_close_matches(name, list(known), n=2, cutoff=0.6)
-    return f" (near {', '.join(repr(match) for match in matches)})" if matches else ""
-
-
-def _text(value: Any, where: str) -> str:
-    if isinstance(value, bytes):
-        value = value.decode("utf-8", errors="replace")
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    text = "" if value is None else str(value).strip()
-    if not text or isinstance(value, float):
-        raise InputError(f"{where}: expected a class, by name or as a whole number, got {value!r}.")
-    return text
-
 
 Kind = Literal["logits", "probs", "labels"]
 KINDS: tuple[Kind, ...] = ("logits", "probs", "labels")
 PREDICTED = "predicted"
-SAYS: dict[str, Kind] = {"logits": "logits", "probs": "probs", PREDICTED: "labels"}  # names that say what they hold
+KIND_BY_NAME: dict[str, Kind] = {"logits": "logits", "probs": "probs", PREDICTED: "labels"}
+SHOWN = 5  # names listed in an error message
 Floats = npt.NDArray[np.float64]
 
 
 class Fields(NamedTuple):
-    """The names of columns or arrays, where they are not the usual ones.
+    """The names of arrays or columns that differ from the default names.
 
-    `columns` are those with a number for each class: their names, or `"p_*"` for all that begin so, the rest of each
-    name being the class's.
+    Attributes:
+        target: The true classes.
+        predicted: The predicted labels.
+        scores: The array, or the column of lists, with the scores.
+        columns: The columns with the scores of one class each: their names, or "p_*" for all columns that start with "p_",
+            where the rest of the name is the class.
     """
 
     target: str | None = None
@@ -85,45 +38,110 @@ class Fields(NamedTuple):
 
 
 class Raw(NamedTuple):
-    """Labels as text, one a sample, and `scores` (n, K) or predicted labels; `names` of the classes where they are known."""
+    """Predictions as they were read, with labels as text.
+
+    Attributes:
+        kind: What the predictions are.
+        target: The true label of each sample.
+        scores: Logits or probabilities (n, K); None for predicted labels.
+        predicted: The predicted label of each sample; None for scores.
+        names: The class names, if the source has them.
+        sample_names: A name of each sample for error messages: "line 7" or "sample 6".
+    """
 
     kind: Kind
     target: list[str]
     scores: Floats | None
     predicted: list[str] | None
     names: tuple[str, ...] | None
-    places: list[str]  # what each sample is called: "line 7", "sample 6"
+    sample_names: list[str]
 
 
 def find_kind(kind: str | None, names: Sequence[str], source: str) -> Kind:
-    """The kind that the user gave, else the one that a name says."""
+    """Return the kind that the caller passed, or the one that follows from the name of an array or column."""
     if kind is not None:
         check_choice("kind", kind, KINDS)
         return next(known for known in KINDS if known == kind)
-    said = [name for name in SAYS if name in names]
-    if len(said) == 1:
-        return SAYS[said[0]]
-    found = f"it has {listed(said)}" if said else f"none of {listed(list(SAYS))} is there to say it"
-    raise InputError(f"kind: say whether {source} is to be read as logits, probs or labels (--kind); {found}.")
+    telling = [name for name in KIND_BY_NAME if name in names]
+    if len(telling) == 1:
+        return KIND_BY_NAME[telling[0]]
+    known = listed(list(KIND_BY_NAME))
+    seen = f"it has several of the names {known}: {listed(telling)}" if telling else f"it has none of the names {known}"
+    raise InputError(f"kind: {source} does not say what it holds; {seen}. Pass --kind logits, probs or labels.")
 
 
 def find_target(chosen: str | None, names: Sequence[str], source: str) -> str:
+    """Return the name of the array or column with the true classes."""
     if chosen is not None:
-        return named("target", chosen, names, source)
-    found = [name for name in TARGET_KEYS if name in names]
-    if len(found) == 1:
-        return found[0]
-    seen = f"has {listed(found)}" if found else f"has none of {listed(list(TARGET_KEYS))}, only {listed(list(names))}"
-    raise InputError(f"target: {source} {seen}; name the one with the true class (--target).{_nearest(found, names)}")
+        return check_present("target", chosen, names, source)
+    present = [name for name in TARGET_KEYS if name in names]
+    if len(present) == 1:
+        return present[0]
+    if present:
+        raise InputError(f"target: {source} has {listed(present)}; name the one with the true classes (--target).")
+    hints = [near(name, names) for name in ("target", "label")]
+    raise InputError(
+        f"target: {source} has none of {listed(list(TARGET_KEYS))}, only {listed(list(names))}; name the one with the true "
+        f"classes (--target).{next((hint for hint in hints if hint), '')}"
+    )
 
 
-def named(argument: str, name: str, names: Sequence[str], source: str) -> str:
-    """`name`, which must be there."""
+def check_present(argument: str, name: str, names: Sequence[str], source: str) -> str:
+    """Return `name` if the source has it; otherwise raise `InputError` with similar names."""
     if name not in names:
         raise InputError(f"{argument}: {source} has no {name!r}, only {listed(list(names))}.{near(name, names)}")
     return name
 
 
-def _nearest(found: Sequence[str], names: Sequence[str]) -> str:
-    hints = [near(name, names) for name in ("target", "label")]
-    return "" if found else next((hint for hint in hints if hint), "")
+def label_texts(values: Iterable[Any], *, what: str, sample_names: Sequence[str]) -> list[str]:
+    """Return each label as text; a missing label raises `InputError`.
+
+    Whole numbers lose their fraction (3.0 becomes "3"), and text loses surrounding blanks.
+    """
+    return [_text(value, f"{what} in {name}") for value, name in zip(values, sample_names, strict=True)]
+
+
+def class_positions(labels: Sequence[str], classes: Sequence[str], *, what: str) -> Tensor:
+    """Return the class position of each label (n,).
+
+    If all labels are class names, they are read as names. Otherwise they must all be whole numbers and are read as positions,
+    counted from 0.
+    """
+    distinct = set(labels)
+    position = {name: k for k, name in enumerate(classes)}
+    if not distinct <= position.keys():
+        expected = f"expected class names ({listed(list(classes), 3)}) or positions from 0 to {len(classes) - 1}"
+        if not all(label.isdecimal() for label in distinct):
+            unknown = sorted(distinct - position.keys())
+            raise InputError(
+                f"{what}: {counted(len(unknown), 'label')} not among the {len(classes)} classes: "
+                f"{with_suggestions(unknown, classes)}; {expected}."
+            )
+        outside = sorted({int(label) for label in distinct if int(label) >= len(classes)})
+        if outside:
+            raise InputError(f"{what}: {expected}, got {listed(outside)}.")
+        position = {label: int(label) for label in distinct}
+    return torch.tensor([position[label] for label in labels], dtype=torch.int64)
+
+
+def with_suggestions(unknown: Sequence[str], known: Sequence[str]) -> str:
+    """Return unknown names with similar known ones: `'kat' (similar: 'cat'), 'xyz' and 3 more`."""
+    shown = [f"{name!r}{_similar(name, known)}" for name in unknown[:SHOWN]]
+    more = f" and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else ""
+    return ", ".join(shown) + more
+
+
+def _similar(name: str, known: Sequence[str]) -> str:
+    matches = get_close_matches(name, list(known), n=2, cutoff=0.6)
+    return f" (similar: {', '.join(repr(match) for match in matches)})" if matches else ""
+
+
+def _text(value: Any, where: str) -> str:
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", errors="replace")
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = "" if value is None else str(value).strip()
+    if not text or isinstance(value, float):
+        raise InputError(f"{where}: expected a class name or a whole number, got {value!r}.")
+    return text

@@ -6,25 +6,32 @@ from collections.abc import Iterator, Sequence
 from math import isnan
 from typing import TYPE_CHECKING
 
-from labelkin.audit._findings import Calibration, Crm, Difference, Fallback, Hierarchy, Pair, Structure, Worst
+from labelkin._checks import counted
+from labelkin.audit._confusion_tree import Pair, Structure
+from labelkin.audit._findings import Calibration, Crm, Difference, Fallback, Hierarchy, Worst
 
 if TYPE_CHECKING:
     from labelkin.audit._audit import Audit
 
 UNDEFINED = "undefined"
-FEW = 10  # samples that differ, below which the normal distribution promises too much
+FEW = 10  # with fewer changed samples, the normal approximation of the interval is unreliable
+DRAWN = 40  # classes up to which the learned tree is drawn
+COST_OF_CONFUSION = {"costs": "cost", "taxonomy": "height in the taxonomy", "times": "count"}
+COST_COLUMNS: dict[str, tuple[str, ...]] = {"costs": ("cost", "total"), "taxonomy": ("height", "total"), "times": ()}
 
 
 def percent(value: float) -> str:
+    """Return a share in percent."""
     return UNDEFINED if isnan(value) else f"{100 * value:.2f} %"
 
 
 def number(value: float, form: str = ".3f") -> str:
+    """Return a number in a format, or "undefined"."""
     return UNDEFINED if isnan(value) else f"{value:{form}}"
 
 
 def change(found: Difference, form: str) -> str:
-    """`0.91 to 0.92 (+0.01; -0.01 to +0.03)`: before and after, the change and its interval."""
+    """Return a change with its interval: `0.91 to 0.92 (+0.01; -0.01 to +0.03)`."""
     shown = f"{number(found.before, form)} to {number(found.after, form)}"
     if isnan(found.low):
         return shown
@@ -33,25 +40,41 @@ def change(found: Difference, form: str) -> str:
 
 
 def verdict(difference: Difference) -> str:
-    """Whether the interval leaves 0 out, and rests on enough samples to mean it."""
+    """Return whether a change is significant: its interval excludes 0, and enough samples changed."""
     if difference.differ < FEW:
-        return "too few differ to tell" if difference.differ else "the same"
+        return "too few changes to tell" if difference.differ else "no change"
     if isnan(difference.low):
         return UNDEFINED
-    return "shown" if difference.low > 0 or difference.high < 0 else "may be noise"
+    return "significant" if difference.low > 0 or difference.high < 0 else "not significant"
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows with aligned columns."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return ["  " + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-DRAWN = 40  # classes of which a tree is drawn whole
-BY = {"costs": "the costs given", "taxonomy": "height in the taxonomy", "times": "how often they happen"}
-WORTH: dict[str, tuple[str, ...]] = {"costs": ("cost", "together"), "taxonomy": ("height", "together"), "times": ()}
-
-
 def as_text(audit: Audit) -> str:
+    """Format an audit as text.
+
+    Args:
+        audit: The result of `audit`.
+
+    Returns:
+        Several lines of text.
+
+    Example:
+        >>> from labelkin.audit import as_text, audit
+        >>> print(as_text(audit({"target": [0, 1], "predicted": [0, 0]})).partition("Parts left out")[0].strip())
+        2 samples, 2 classes, read as labels from arrays
+        <BLANKLINE>
+        Quality
+          accuracy  50.00 %  95 % interval 9.5 to 90.5; 1 mistake
+        <BLANKLINE>
+        Costliest confusions, by count
+          true  predicted  count  share
+          1     0          1      100.0 %
+    """
     blocks = [
         _heading(audit),
         _quality(audit),
@@ -60,23 +83,23 @@ def as_text(audit: Audit) -> str:
         *(_crm(found) for found in audit.crm),
         *([_fallback(audit.fallback)] if audit.fallback else []),
         *([_structure(audit.structure, audit)] if audit.structure else []),
-        *_listed("Left out", audit.left_out),
+        *_listed("Parts left out", audit.left_out),
         *_listed("Notes", audit.notes),
     ]
     return "\n\n".join("\n".join(block) for block in blocks)
 
 
 def _heading(audit: Audit) -> list[str]:
-    lines = [f"{audit.samples} samples of {len(audit.classes)} classes, read as {audit.kind}, from {audit.source}"]
-    return lines if audit.taxonomy is None else [*lines, f"taxonomy: {audit.taxonomy}"]
+    sizes = f"{counted(audit.samples, 'sample')}, {counted(len(audit.classes), 'class', 'classes')}"
+    lines = [f"{sizes}, read as {audit.kind} from {audit.source}"]
+    return lines if audit.taxonomy is None else [*lines, f"Taxonomy: {audit.taxonomy}"]
 
 
 def _quality(audit: Audit) -> list[str]:
     basics = audit.basics
     low, high = (100 * end for end in basics.accuracy_interval)
-    rows = [
-        ("accuracy", percent(basics.accuracy), f"95 % interval {low:.1f} to {high:.1f}; {basics.mistakes} mistakes")
-    ]
+    interval = f"95 % interval {low:.1f} to {high:.1f}; {counted(basics.mistakes, 'mistake')}"
+    rows = [("accuracy", percent(basics.accuracy), interval)]
     if not isnan(basics.top5):
         rows.append(("top-5 accuracy", percent(basics.top5), ""))
     if audit.hierarchy is not None:
@@ -84,95 +107,106 @@ def _quality(audit: Audit) -> list[str]:
     if audit.cost is not None:
         low, high = audit.cost.interval
         rows.append(
-            ("cost a sample", number(audit.cost.mean), f"95 % interval {low:.3f} to {high:.3f}; lower is better")
+            ("cost per sample", number(audit.cost.mean), f"95 % interval {low:.3f} to {high:.3f}; lower is better")
         )
-    return ["How good", *table(rows)]
+    return ["Quality", *table(rows)]
 
 
 def _hierarchy(found: Hierarchy) -> Iterator[tuple[str, str, str]]:
-    chance = "" if isnan(found.severity_by_chance) else f"; {found.severity_by_chance:.3f} for mistakes spread evenly"
-    yield "mistake severity", number(found.severity), f"height, of mistakes alone, 1 to {found.height}{chance}"
-    yield "distance@1", number(found.distance_at_1), "height, of all samples; lower is better"
+    chance = "" if isnan(found.severity_by_chance) else f"; random mistakes would have {found.severity_by_chance:.3f}"
+    yield "mistake severity", number(found.severity), f"mean height of the mistakes, 1 to {found.height}{chance}"
+    yield "distance@1", number(found.distance_at_1), "mean height over all samples; lower is better"
     if not isnan(found.distance_at_5):
-        yield "distance@5", number(found.distance_at_5), "of the five best; above 0 even for a perfect model"
+        yield "distance@5", number(found.distance_at_5), "mean height of the five best; above 0 for any model"
     shares = " / ".join(percent(value) for value in (found.precision, found.recall, found.f1))
     yield "hierarchical P / R / F1", shares, ""
     values = (found.weighted_accuracy, found.weighted_precision, found.weighted_recall, found.weighted_f1)
-    yield "weighted A / P / R / F1", " / ".join(percent(value) for value in values), "errors count their distance"
+    yield "weighted A / P / R / F1", " / ".join(percent(value) for value in values), "mistakes weighted by distance"
 
 
 def _worst(found: Worst) -> list[str]:
     if not found.confusions:
         return ["Costliest confusions", "  none"]
-    rows: list[tuple[str, ...]] = [("true", "decided", "times", *WORTH[found.by], "share")]
+    rows: list[tuple[str, ...]] = [("true", "predicted", "count", *COST_COLUMNS[found.by], "share")]
     for true, predicted, times, distance, cost in found.confusions:
         each = () if found.by == "times" else (f"{distance:g}", f"{cost:g}")
-        rows.append((true, predicted, str(times), *each, f"{100 * cost / found.total:.1f} %"))
-    return [f"Costliest confusions, by {BY[found.by]}", *table(rows)]
+        share = f"{100 * cost / found.total:.1f} %" if found.total else UNDEFINED
+        rows.append((true, predicted, str(times), *each, share))
+    return [f"Costliest confusions, by {COST_OF_CONFUSION[found.by]}", *table(rows)]
 
 
 def _calibration(found: Calibration) -> list[str]:
     rows = [
         ("ECE", percent(found.ece), f"lower is better; mean confidence {percent(found.confidence)}"),
-        ("Brier score", f"{found.brier:.4f}", "0 to 2, lower is better"),
+        ("Brier score", f"{found.brier:.4f}", "0 to 2; lower is better"),
     ]
     if found.scaled is not None:
         scaled = found.scaled
         moved = f"ECE {percent(scaled.ece_before)} to {percent(scaled.ece_after)}, Brier {change(scaled.brier, '.4f')}"
-        said = "overconfident" if scaled.temperature > 1 else "underconfident"
-        rows.append(("temperature", f"{scaled.temperature:.3f}", f"{said}; fitted on {scaled.fitted_on} samples"))
+        confidence = "overconfident" if scaled.temperature > 1 else "underconfident"
+        rows.append(("temperature", f"{scaled.temperature:.3f}", f"{confidence}; fitted on {scaled.fitted_on} samples"))
         rows.append(("", "", f"on the other {scaled.measured_on}: {moved}"))
     return ["Calibration", *table(rows)]
 
 
 def _crm(found: Crm) -> list[str]:
     by = {"taxonomy": "expected height in the taxonomy", "costs": "expected cost"}[found.costs]
-    as_is = found.temperature == 1
-    which = "probabilities as they are" if as_is else f"temperature {found.temperature:.3f}, on the half not fitted"
-    lines = [f"Deciding by least {by} (CRM), {which}"]
+    scaled = f"temperature {found.temperature:.3f}, measured on the other half"
+    lines = [
+        f"Choosing the class of least {by} (CRM), {'unscaled probabilities' if found.temperature == 1 else scaled}"
+    ]
     right, wrong = found.became_right, found.became_wrong
-    lines.append(f"  {found.changed} of {found.samples} decisions change: {right} become right, {wrong} become wrong")
+    lines.append(
+        f"  {found.changed} of {found.samples} decisions {'changes' if found.changed == 1 else 'change'}: "
+        f"{right} {_become(right)} right, {wrong} {_become(wrong)} wrong"
+    )
     measured = (
         ("accuracy", found.accuracy),
         ("mistake severity", found.severity),
         ("distance@1", found.distance_at_1),
         ("distance@5", found.distance_at_5),
-        ("cost a sample", found.cost),
+        ("cost per sample", found.cost),
     )
     rows = [(name, change(value, ".4f"), verdict(value)) for name, value in measured if value is not None]
-    return [*lines, *table(rows), "  in brackets the change and its 95 % interval over the same samples"]
+    return [*lines, *table(rows), "  in parentheses: the change and its 95 % interval, paired over samples"]
+
+
+def _become(count: int) -> str:
+    return "becomes" if count == 1 else "become"
 
 
 def _fallback(found: Fallback) -> list[str]:
     tree = "the taxonomy" if found.tree == "taxonomy" else "a tree learned from the confusions of the other half"
-    rows: list[tuple[str, ...]] = [("goal", "threshold", "correct", "specificity", "a class named")]
+    rows: list[tuple[str, ...]] = [("goal", "threshold", "correct", "specificity", "answers that are classes")]
     for goal, threshold, *shares in found.points:
         wanted = "always a class" if isnan(goal) else f"{100 * goal:g} % correct"
         rows.append((wanted, f"{threshold:.6g}", *(percent(share) for share in shares)))
-    lines = [f"Naming an ancestor when unsure, in {tree}", *table(rows)]
-    lines.append(f"  thresholds chosen on one half, measured on the other {found.measured_on} samples")
+    lines = [f"Answering with an ancestor when unsure, in {tree}", *table(rows)]
+    lines.append(f"  thresholds chosen on one half, measured on the other ({found.measured_on} samples)")
     if found.unreachable:
         lines.append(f"  no threshold reached {', '.join(f'{100 * goal:g} %' for goal in found.unreachable)}")
     return lines
 
 
 def _structure(found: Structure, audit: Audit) -> list[str]:
-    unit = "times" if audit.kind == "labels" else "times expected"
-    lines = ["The structure that the confusions suggest"]
+    unit = "confusions" if audit.kind == "labels" else "expected confusions"
+    lines = ["Tree suggested by the confusions"]
     if not isnan(found.stability):
-        lines.append(f"  two halves of the samples agree on it with tau {found.stability:.2f} (1 wholly, 0 not: noise)")
+        lines.append(
+            f"  agreement of two halves of the samples: tau {found.stability:.2f} (1: full, 0: the tree is noise)"
+        )
     if len(audit.classes) <= DRAWN:
         lines += [f"  {line}" for line in found.tree.show(limit=None).splitlines()]
     else:
-        lines.append(f"  a tree of {len(found.tree)} nodes, in the JSON output; most confused:")
+        lines.append(f"  a tree of {len(found.tree)} nodes (see --json); pairs that are confused most:")
         lines += _pairs(found.closest, unit)
     if found.agreement is not None:
         ours = found.agreement
         taus = (number(ours.confusions, ".2f"), number(ours.tree, ".2f"))
-        lines.append(f"  agreement with the taxonomy: tau {taus[0]}, of the learned tree {taus[1]}")
+        lines.append(f"  agreement with the taxonomy: confusions tau {taus[0]}, learned tree tau {taus[1]}")
         for title, pairs in (
-            ("far in the taxonomy, yet confused:", ours.far_but_confused),
-            ("near in the taxonomy, yet told apart:", ours.near_but_distinct),
+            ("far apart in the taxonomy, but often confused:", ours.far_but_confused),
+            ("close in the taxonomy, but rarely confused:", ours.near_but_distinct),
         ):
             lines += [f"  {title}", *_pairs(pairs, unit)] if pairs else []
     return lines
@@ -182,7 +216,7 @@ def _pairs(pairs: Sequence[Pair], unit: str) -> list[str]:
     rows = [
         (
             f"  {pair.a} and {pair.b}",
-            f"{pair.confused:.3g} {unit}",
+            f"{pair.confused:.3g} {unit if pair.confused != 1 else unit.removesuffix('s')}",
             "" if isnan(pair.distance) else f"height {pair.distance:g}",
         )
         for pair in pairs

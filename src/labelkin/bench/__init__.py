@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING
 from labelkin._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from labelkin.bench._losses import LossTimes as LossTimes
+    from labelkin.bench._losses import loss_times_as_dict as loss_times_as_dict
+    from labelkin.bench._losses import time_losses as time_losses
     from labelkin.bench._many_labels import ManyLabels as ManyLabels
     from labelkin.bench._many_labels import many_labels_as_dict as many_labels_as_dict
     from labelkin.bench._many_labels import time_many_labels as time_many_labels
@@ -32,6 +35,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_tree_losses": ["TreeLosses", "time_tree_losses"],
     },
     internal={
+        "_losses": ["LossTimes", "loss_times_as_dict", "time_losses"],
         "_many_labels": ["many_labels_as_dict"],
         "_peers": ["missing"],
         "_result": ["as_dict"],

@@ -1,12 +1,6 @@
-"""What the fused losses cost beside `F.cross_entropy`: forward and backward, checked in the run that is timed.
+"""Time of the fused losses beside `F.cross_entropy`: forward and backward, checked in the run that is timed."""
 
-python -m labelkin.bench._losses --device cuda --out losses.json
-"""
-
-import argparse
-import json
 import statistics
-import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,9 +12,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from labelkin._checks import InputError, check_choice, check_count
 from labelkin.bench import _loss_cases as loss_cases
 from labelkin.bench._loss_cases import Case
-from labelkin.bench._measure import machine
+from labelkin.bench._measure import Machine, machine
 
 AT_LEAST_BYTES = 200 * 2**20  # what rotating inputs cover, several times the L2 cache
 CHECKED_ROWS = 128
@@ -161,63 +156,72 @@ def _inputs(
     return made
 
 
-def table(results: Sequence[Result]) -> str:
-    lines = [
-        f"{'loss':44} {'batch':>5} {'dtype':>8} {'ours µs':>8} {'flat µs':>8} {'ratio':>6} "
-        f"{'graph µs':>8} {'flat µs':>8} {'ratio':>6} {'MiB':>6} {'flat':>6} {'loss err':>8} {'grad err':>8}"
-    ]
-    for found in results:
-        ours, flat = found.ours, found.flat
-        graph, memory = f"{'':24}", f"{'':13}"
-        if ours.replay is not None and flat.replay is not None:
-            graph = f"{ours.replay * 1e6:8.1f} {flat.replay * 1e6:8.1f} {found.replay_ratio:6.2f}"
-        if ours.peak_bytes is not None and flat.peak_bytes is not None:
-            memory = f"{ours.peak_bytes / 2**20:6.0f} {flat.peak_bytes / 2**20:6.0f}"
-        lines.append(
-            f"{found.case:44} {found.batch:5} {found.dtype:>8} {ours.call * 1e6:8.1f} {flat.call * 1e6:8.1f} "
-            f"{found.ratio:6.2f} {graph} {memory} {found.loss_error:8.1e} {found.grad_error:8.1e}"
-        )
-    return "\n".join(lines)
+class LossTimes(NamedTuple):
+    """The results of all cases, and the sentence of each that failed, by its name."""
+
+    machine: Machine
+    results: list[Result]
+    failures: dict[str, str]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m labelkin.bench._losses", description=__doc__)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--out", type=Path, help="a file for the results in JSON")
-    parser.add_argument("--trees", type=Path, help="a folder with imagenet.csv and inat21.csv; else trees of that size")
-    parser.add_argument("--repeats", type=int, default=50)
-    parser.add_argument("--only", default="", help="cases whose name contains this")
-    parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
-    parser.add_argument("--small", action="store_true", help="small sizes, to see that everything runs")
-    parser.add_argument("--cpu-time", action="store_true", help="count processor time where others share the machine")
-    given = parser.parse_args(arguments)
-    clock = time.process_time if given.cpu_time else time.perf_counter
-    dtype = getattr(torch, given.dtype)
+def time_losses(
+    *,
+    device: str | None = None,
+    dtype: str = "float32",
+    trees: Path | None = None,
+    only: str = "",
+    small: bool = False,
+    repeats: int = 50,
+    cpu_time: bool = False,
+) -> LossTimes:
+    """Time the fused losses beside flat cross entropy on logits of the same classes. A case that fails stops no other.
+
+    Args:
+        device: "cpu" or "cuda". Default: CUDA where there is a GPU.
+        dtype: "float32" or "bfloat16".
+        trees: a folder with imagenet.csv and inat21.csv. Without it, trees of that size are generated.
+        only: run the cases whose names contain this text.
+        small: use small sizes, to see that everything runs.
+        repeats: number of steps of which the median counts.
+        cpu_time: count processor time on the CPU, where other processes share the machine.
+
+    Returns:
+        The machine, a result for each case, and the failures.
+    """
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    check_choice("device", device, ("cpu", "cuda"))
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("device: 'cuda' needs a GPU that torch can use, and there is none. Use 'cpu'.")
+    check_choice("dtype", dtype, ("float32", "bfloat16"))
+    check_count("repeats", repeats)
+    clock = time.process_time if cpu_time else time.perf_counter
     results: list[Result] = []
     failures: dict[str, str] = {}
     flat: dict[Any, Measured] = {}
-    for name, batch, make in loss_cases.cases(given.device, given.trees, small=given.small):
-        if given.only not in name:
+    for name, batch, make in loss_cases.cases(device, trees, small=small):
+        if only not in name:
             continue
         try:
-            case = make(batch)
-            results.append(run(case, device=given.device, dtype=dtype, repeats=given.repeats, flat=flat, clock=clock))
+            results.append(
+                run(make(batch), device=device, dtype=getattr(torch, dtype), repeats=repeats, flat=flat, clock=clock)
+            )
         except Exception as error:  # the other cases go on
             failures[f"{name}, batch {batch}"] = f"{type(error).__name__}: {error}"
-        if given.device == "cuda":
+        if device == "cuda":
             torch.cuda.empty_cache()
-    if given.out:
-        rows = [
-            {**r._asdict(), "ours": r.ours._asdict(), "flat": r.flat._asdict(), "ratio": r.ratio,
-             "replay_ratio": r.replay_ratio} for r in results
-        ]  # fmt: skip
-        found = {"benchmark": "losses", "machine": machine(given.device)._asdict(), "rows": rows, "failures": failures}
-        given.out.write_text(json.dumps(found, indent=1), encoding="utf-8")
-    for name, sentence in failures.items():
-        print(f"FAILED {name}: {sentence[:2000]}")
-    print(table(results))
-    return int(bool(failures))
+    return LossTimes(machine(device), results, failures)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def loss_times_as_dict(found: LossTimes) -> dict[str, object]:
+    """Return plain values, for JSON."""
+    rows = [
+        {
+            **row._asdict(),
+            "ours": row.ours._asdict(),
+            "flat": row.flat._asdict(),
+            "ratio": row.ratio,
+            "replay_ratio": row.replay_ratio,
+        }
+        for row in found.results
+    ]
+    return {"benchmark": "losses", "machine": found.machine._asdict(), "rows": rows, "failures": found.failures}

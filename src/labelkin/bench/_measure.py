@@ -114,7 +114,7 @@ class Pass(NamedTuple):
 
 
 def fresh_pass(benchmark: str, sizes: Mapping[str, int], threads: int) -> Pass:
-    """Run everything that `labelkin.bench.<benchmark>` times once, in a new process."""
+    """Run everything that `labelkin.bench._<benchmark>` times once, in a new process."""
     call = f"import sys; from {__name__} import main; main(*sys.argv[1:])"
     command = [sys.executable, "-c", call, benchmark, json.dumps(dict(sizes)), str(threads)]
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
@@ -139,7 +139,7 @@ def main(benchmark: str, sizes: str, threads: str) -> None:
     import torch
 
     torch.set_num_threads(int(threads))
-    every_call = import_module(f"labelkin.bench.{benchmark}").every_call(**json.loads(sizes))
+    every_call = import_module(f"labelkin.bench._{benchmark}").every_call(**json.loads(sizes))
     before = _peak_bytes()
     begun, cpu_begun = time.perf_counter(), time.process_time()
     for call in every_call:

@@ -14,6 +14,7 @@ from labelkin.functional import (
     SparseTargets,
     TreeIndex,
     below,
+    path_columns,
     path_sum,
     sibling_log_softmax,
     subtree_logsumexp,
@@ -33,7 +34,7 @@ def ancestors(logits: Tensor, target: Tensor, tree: TreeIndex, weight: float, ba
     """Node by node: `weight` times `-log P` of every node strictly between, `base` times that of the target."""
     subtree = subtree_logsumexp(logits, tree)
     log_prob = subtree - subtree[..., :1]
-    chain = log_prob.gather(-1, tree.paths[target] + 1)
+    chain = log_prob.gather(-1, path_columns(target, tree) + 1)
     depth = torch.arange(1, chain.shape[-1] + 1, device=chain.device)
     between = torch.where(depth < tree.lengths[target].unsqueeze(-1), chain, 0)
     return -base * log_prob.gather(-1, target.unsqueeze(-1)).squeeze(-1) - weight * between.sum(-1)
@@ -59,8 +60,9 @@ def hierarchical(logits: Tensor, target: Tensor, tree: TreeIndex, targets: str =
 def along_path(log_p: Tensor, target: Tensor, tree: TreeIndex, weight: EdgeWeight) -> Tensor:
     """`-sum_d w_d log p_d` over the edges of the path."""
     length = tree.lengths[target].unsqueeze(-1)
-    depth = torch.arange(1, tree.paths.shape[-1] + 1, device=log_p.device).to(log_p.dtype)
-    found = torch.where(depth <= length, log_p.gather(-1, tree.paths[target]), 0)
+    columns = path_columns(target, tree)
+    depth = torch.arange(1, columns.shape[-1] + 1, device=log_p.device).to(log_p.dtype)
+    found = torch.where(depth <= length, log_p.gather(-1, columns), 0)
     return -(weight(depth, length.to(log_p.dtype)) * found).sum(-1)
 
 

@@ -1,6 +1,7 @@
-"""The command line: `labelkin` and `python -m labelkin`. Commands parse, call and print; what they do lives elsewhere.
+"""The command line: `labelkin` and `python -m labelkin`.
 
-Everything heavy is imported inside the commands, so that `labelkin --help` needs neither torch nor numpy.
+Commands parse arguments, call other rooms and print results. Heavy modules are imported inside the commands, so
+`labelkin --help` needs neither torch nor numpy.
 """
 
 import sys
@@ -9,6 +10,7 @@ from labelkin._extras import MissingExtra, require
 
 
 def main() -> None:
+    """Run the command line."""
     try:
         require("typer", extra="cli", use="the command line")
     except MissingExtra as error:

@@ -1,4 +1,4 @@
-"""The audit of any model."""
+"""The command `labelkin audit`."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -6,31 +6,37 @@ from typing import Annotated, Literal
 from typer import Argument, Option
 
 from labelkin.cli._option_groups import words
-from labelkin.cli._show import aside, say, say_json
+from labelkin.cli._show import say, say_json, say_status
 
 
 def audit(
     predictions: Annotated[
-        Path, Argument(help="A .npz, .csv, .jsonl or .parquet file: true classes, and scores or predicted labels.")
+        Path, Argument(help="A .npz, .csv, .jsonl or .parquet file with true classes and scores or predicted labels.")
     ],
     kind: Annotated[
         Literal["logits", "probs", "labels"] | None,
-        Option(help="What the file holds. Default: what one of the names logits, probs, predicted in it says."),
+        Option(help="Kind of predictions. Default: taken from the name logits, probs or predicted in the file."),
     ] = None,
     taxonomy: Annotated[
-        str | None, Option(help="Tree of the classes: a file, 'wordnet', or a shipped one.", metavar="FILE|NAME")
+        str | None,
+        Option(help="Class tree: a file, 'wordnet' or a built-in tree.", metavar="FILE|NAME"),
     ] = None,
     costs: Annotated[
-        Path | None, Option(help="Costs with class names, .csv or .npz: rows true, columns decided.", metavar="FILE")
+        Path | None,
+        Option(
+            help="Cost matrix with class names, .csv or .npz: rows are true classes, columns decisions.", metavar="FILE"
+        ),
     ] = None,
-    target: Annotated[str | None, Option(help="Where the true class is. Default: target, label or y.")] = None,
-    predicted: Annotated[str | None, Option(help="Where predicted labels are. Default: predicted.")] = None,
+    target: Annotated[str | None, Option(help="Array or column of true classes. Default: target, label or y.")] = None,
+    predicted: Annotated[str | None, Option(help="Array or column of predicted labels. Default: predicted.")] = None,
     scores: Annotated[
-        str | None, Option(help="The array, or column of lists, with the scores. Default: logits or probs.")
+        str | None, Option(help="Array, or column of lists, with the scores. Default: logits or probs.")
     ] = None,
     columns: Annotated[
         str | None,
-        Option(help="A table's columns of scores, one a class: a,b,c or 'p_*'. Default: all others.", metavar="A,B,C"),
+        Option(
+            help="Score columns of a table, one per class: a,b,c or 'p_*'. Default: all other columns.", metavar="A,B,C"
+        ),
     ] = None,
     classes: Annotated[
         str | None,
@@ -39,16 +45,18 @@ def audit(
             metavar="A,B,C|FILE",
         ),
     ] = None,
-    top: Annotated[int, Option(help="Confusions listed.")] = 10,
-    seed: Annotated[int, Option(help="Of the two halves, one to choose on and one to measure on.")] = 0,
-    html: Annotated[Path | None, Option(help="Write a page to look at, too.", metavar="FILE")] = None,
+    top: Annotated[int, Option(help="Number of confusions to list.")] = 10,
+    seed: Annotated[
+        int, Option(help="Seed of the split into two halves: one to choose settings, one to measure them.")
+    ] = 0,
+    html: Annotated[Path | None, Option(help="Also write an HTML page.", metavar="FILE")] = None,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what any model's predictions are worth: mistakes, calibration, decisions, and the structure they suggest."""
+    """Audit the predictions of any model: mistakes, calibration, decisions and class structure."""
     from labelkin.audit import as_text
     from labelkin.audit import audit as run_audit
 
-    found = run_audit(
+    result = run_audit(
         predictions,
         kind=kind,
         taxonomy=taxonomy,
@@ -62,10 +70,10 @@ def audit(
         seed=seed,
     )
     if json:
-        say_json(found.as_dict())
+        say_json(result.as_dict())
     else:
-        say(as_text(found))
+        say(as_text(result))
     if html is not None:
         from labelkin.report import write_audit_page
 
-        aside(f"The page is in {write_audit_page(found, html)}")
+        say_status(f"Wrote {write_audit_page(result, html)}")

@@ -1,7 +1,8 @@
-"""Benchmarks: ours beside literal forms and other packages."""
+"""The commands `labelkin bench`: labelkin against literal implementations and other packages."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,123 +11,159 @@ from typer import Argument, Option
 from labelkin.cli._show import say, say_json, say_table
 
 if TYPE_CHECKING:
-    from labelkin.bench import Benchmark, ManyLabels, Row, Timing, TreeLosses
+    from labelkin.bench import Benchmark, LossTimes, ManyLabels, Row, Timing, TreeLosses
 
-app = typer.Typer(no_args_is_help=True, help="How fast it is: ratios inside one run, medians with their spread.")
+app = typer.Typer(no_args_is_help=True, help="Measure the speed of metrics, losses and label embeddings.")
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
-Repeats = Annotated[int, Option(help="Calls of which the median counts.")]
-Threads = Annotated[int, Option(help="Of the pass in a fresh process.")]
-Trees = Annotated[list[str] | None, Argument(help="Shipped trees or files. Default: cifar100.", metavar="NAME|FILE")]
+Repeats = Annotated[int, Option(help="Number of timed calls; the median is reported.")]
+Threads = Annotated[int, Option(help="CPU threads of the separate process that measures peak memory.")]
+Samples = Annotated[int, Option(help="Number of samples.")]
+Classes = Annotated[int, Option(help="Number of classes.")]
+Features = Annotated[int, Option(help="Number of features.")]
+Trees = Annotated[list[str] | None, Argument(help="Built-in trees or files. Default: cifar100.", metavar="NAME|FILE")]
 GIB, MIB = 2**30, 2**20
 
 
 @app.command()
 def metrics(
-    samples: int = 10_000, classes: int = 1_000, repeats: Repeats = 3, threads: Threads = 2, json: Json = False
+    samples: Samples = 10_000, classes: Classes = 1_000, repeats: Repeats = 3, threads: Threads = 2, json: Json = False
 ) -> None:
-    """Every metric on samples x classes predictions."""
+    """Time every metric on random predictions."""
     from labelkin.bench import as_dict, missing, time_metrics
 
-    found = time_metrics(samples=samples, classes=classes, repeats=repeats, threads=threads)
+    result = time_metrics(samples=samples, classes=classes, repeats=repeats, threads=threads)
     if json:
-        say_json(as_dict(found))
+        say_json(as_dict(result))
         return
-    _say_benchmark(found)
+    _say_benchmark(result)
     if missing():
-        say(f"Not compared, because not installed: {', '.join(missing())}.")
+        say(f"Not compared, because they are not installed: {', '.join(missing())}.")
 
 
 @app.command()
 def naa(
-    samples: int = 10_000,
-    classes: int = 100,
-    features: int = 512,
+    samples: Samples = 10_000,
+    classes: Classes = 100,
+    features: Features = 512,
     repeats: Repeats = 3,
     threads: Threads = 2,
     json: Json = False,
 ) -> None:
-    """NAA distances of samples x features activations."""
+    """Time the distances of neurodynamical analysis (NAA) on random activations."""
     from labelkin.bench import as_dict, time_naa
 
-    found = time_naa(samples=samples, classes=classes, features=features, repeats=repeats, threads=threads)
+    result = time_naa(samples=samples, classes=classes, features=features, repeats=repeats, threads=threads)
     if json:
-        say_json(as_dict(found))
+        say_json(as_dict(result))
     else:
-        _say_benchmark(found)
+        _say_benchmark(result)
 
 
 @app.command("tree-losses")
 def tree_losses(
     trees: Trees = None,
-    batch: int = 4096,
+    batch: Annotated[int, Option(help="Batch size.")] = 4096,
     repeats: Repeats = 20,
-    compile: Annotated[bool, Option("--compile", help="torch.compile the losses.")] = False,
+    compile: Annotated[bool, Option("--compile", help="Compile the losses with torch.compile.")] = False,
     json: Json = False,
 ) -> None:
-    """Tree losses beside flat cross entropy, forward and backward, on a GPU where there is one."""
+    """Time tree losses against flat cross entropy, forward and backward, on a GPU if available."""
     from labelkin.bench import time_tree_losses
     from labelkin.bench import tree_losses_as_dict as as_dict
 
-    found = [time_tree_losses(tree, batch=batch, repeats=repeats, compiled=compile) for tree in trees or ["cifar100"]]
+    result = [time_tree_losses(tree, batch=batch, repeats=repeats, compiled=compile) for tree in trees or ["cifar100"]]
     if json:
-        say_json([as_dict(one) for one in found])
+        say_json([as_dict(one) for one in result])
         return
-    for one in found:
+    for one in result:
         _say_tree_losses(one)
 
 
 @app.command("many-labels")
 def many_labels(
-    labels: int = 50_000,
-    features: int = 512,
-    tokens: int = 1024,
-    rank: int = 100,
-    optimizer: Annotated[bool, Option("--optimizer", help="With an update by Adam.")] = False,
+    labels: Annotated[int, Option(help="Number of labels.")] = 50_000,
+    features: Features = 512,
+    tokens: Annotated[int, Option(help="Number of tokens in a batch.")] = 1024,
+    rank: Annotated[int, Option(help="Rank of the compressed embedding.")] = 100,
+    optimizer: Annotated[bool, Option("--optimizer", help="Include an update by Adam.")] = False,
     repeats: Repeats = 20,
     json: Json = False,
 ) -> None:
-    """A step with the compressed label embedding beside a linear layer and cross entropy, on a GPU where there is one."""
+    """Time the compressed label embedding against a linear layer with cross entropy, on a GPU if available."""
     from labelkin.bench import many_labels_as_dict as as_dict
     from labelkin.bench import time_many_labels
 
-    found = time_many_labels(
+    result = time_many_labels(
         labels=labels, features=features, tokens=tokens, rank=rank, optimizer=optimizer, repeats=repeats
     )
     if json:
-        say_json(as_dict(found))
+        say_json(as_dict(result))
     else:
-        _say_many_labels(found)
+        _say_many_labels(result)
+
+
+@app.command()
+def losses(
+    device: Annotated[str | None, Option(help="cpu or cuda. Default: cuda where there is a GPU.")] = None,
+    dtype: Annotated[str, Option(help="float32 or bfloat16.")] = "float32",
+    trees: Annotated[
+        Path | None, Option(help="Folder with imagenet.csv and inat21.csv. Default: generated trees of that size.")
+    ] = None,
+    only: Annotated[str, Option(help="Run the cases whose names contain this text.")] = "",
+    small: Annotated[bool, Option("--small", help="Use small sizes, to see that everything runs.")] = False,
+    repeats: Repeats = 50,
+    cpu_time: Annotated[bool, Option("--cpu-time", help="Count processor time on the CPU.")] = False,
+    output: Annotated[Path | None, Option("-o", "--output", help="Write the results to this JSON file.")] = None,
+    json: Json = False,
+) -> None:
+    """Fused losses beside flat cross entropy, forward and backward, each checked in float64 in the run that is timed."""
+    from json import dumps
+
+    from labelkin._files import write_text
+    from labelkin.bench import loss_times_as_dict, time_losses
+
+    found = time_losses(
+        device=device, dtype=dtype, trees=trees, only=only, small=small, repeats=repeats, cpu_time=cpu_time
+    )
+    if output is not None:
+        write_text(output, dumps(loss_times_as_dict(found), indent=1) + "\n")
+    if json:
+        say_json(loss_times_as_dict(found))
+    else:
+        _say_losses(found)
+    if found.failures:
+        raise typer.Exit(1)
 
 
 @app.command("all")
 def every(json: Json = False) -> None:
-    """All of them at their usual sizes."""
+    """Time metrics, NAA and tree losses at their default sizes."""
     from labelkin.bench import as_dict, time_metrics, time_naa, time_tree_losses, tree_losses_as_dict
 
     against, trees = [time_metrics(), time_naa()], [time_tree_losses("cifar100")]
     if json:
         say_json([*map(as_dict, against), *map(tree_losses_as_dict, trees)])
         return
-    for found in against:
-        _say_benchmark(found)
+    for result in against:
+        _say_benchmark(result)
         say("")
     _say_tree_losses(trees[0])
 
 
-def _say_benchmark(found: Benchmark) -> None:
-    sizes = ", ".join(f"{size:,} {name}" for name, size in found.sizes.items())
-    on, once = found.machine, found.whole
-    differences = [row.literal.difference for row in found.rows if row.literal is not None]
-    say(f"{found.name}: {sizes}; CPU time on one thread, {on.cores} cores, torch {on.torch}")
+def _say_benchmark(result: Benchmark) -> None:
+    sizes = ", ".join(f"{size:,} {name}" for name, size in result.sizes.items())
+    on, once = result.machine, result.whole
+    differences = [row.literal.difference for row in result.rows if row.literal is not None]
+    say(f"{result.name}: {sizes}; CPU time on one thread, {on.cores} cores, torch {on.torch}")
     say("")
-    say_table(("", "ms", "from - to", "literal", "others"), [_cells(row) for row in found.rows])
+    say_table(("", "ms", "range (ms)", "literal", "others"), [_cells(row) for row in result.rows])
     say("")
-    say(f"Median of {found.rows[0].ours.repeats}; literal and others: their time as a multiple of ours.")
-    say("~: the literal form ran on that share of the samples or classes, and is extrapolated.")
-    say(f"The literal forms' values differ from ours by {max(differences):.1e} at most.")
+    say(f"Median of {result.rows[0].ours.repeats} calls. Literal and others: their time divided by labelkin's.")
+    say("~: the literal form ran on the given share of the samples or classes; its time is extrapolated.")
+    say(f"Values of the literal forms differ from labelkin's by at most {max(differences):.1e}.")
     say(
-        f"Ours once in a fresh process, {once.threads} threads: {once.seconds:.2f} s ({once.cpu_seconds:.2f} s of CPU "
-        f"time), peak memory {once.peak_bytes / GIB:.2f} GiB, {once.before_bytes / GIB:.2f} of it before it began."
+        f"One pass in a new process with {once.threads} threads: {once.seconds:.2f} s ({once.cpu_seconds:.2f} s of CPU "
+        f"time), peak memory {once.peak_bytes / GIB:.2f} GiB, of which {once.before_bytes / GIB:.2f} GiB before the pass."
     )
 
 
@@ -149,38 +186,64 @@ def _peers(row: Row) -> str:
     return ", ".join(f"{peer} {row.peer_ratio(peer):.3g} x" for peer in row.peers) or "-"
 
 
-def _say_tree_losses(found: TreeLosses) -> None:
-    on = found.machine
-    how = "compiled" if found.compiled else "eager"
-    say(f"tree losses: {found.tree}, {found.nodes:,} nodes, {found.classes:,} classes, batch {found.batch:,}, {how}")
-    say(f"{on.device}, {on.cores} cores, {on.threads} threads, torch {on.torch}; median of {found.flat.repeats}")
+def _say_tree_losses(result: TreeLosses) -> None:
+    on = result.machine
+    how = "compiled" if result.compiled else "eager"
+    say(
+        f"tree losses: {result.tree}, {result.nodes:,} nodes, {result.classes:,} classes, batch {result.batch:,}, {how}"
+    )
+    say(f"{on.device}, {on.cores} cores, {on.threads} threads, torch {on.torch}; median of {result.flat.repeats}")
     say("")
     rows = [
-        (name, f"{1e6 * timing.median:.0f}", _spread(timing), f"{timing.median / found.flat.median:.3g}")
-        for name, timing in {"flat cross entropy": found.flat, **found.losses}.items()
+        (name, f"{1e6 * timing.median:.0f}", _spread(timing), f"{timing.median / result.flat.median:.3g}")
+        for name, timing in {"flat cross entropy": result.flat, **result.losses}.items()
     ]
-    say_table(("loss", "us", "from - to (ms)", "x flat"), rows)
+    say_table(("loss", "us", "range (ms)", "x flat"), rows)
     say("")
-    say(f"Reading and writing the node logits once takes {1e6 * found.floor.median:.0f} us.")
+    say(f"Reading and writing the node logits once takes {1e6 * result.floor.median:.0f} us.")
 
 
-def _say_many_labels(found: ManyLabels) -> None:
+def _say_losses(found: LossTimes) -> None:
     on = found.machine
-    say(f"many labels: {found.labels:,} labels, {found.tokens:,} x {found.features} features, rank {found.rank}")
-    say(f"{on.device}, {on.cores} cores, {on.threads} threads, torch {on.torch}; median of {found.ours.timing.repeats}")
+    say(f"losses: {on.device}, {on.cores} cores, {on.threads} threads, torch {on.torch}; medians, forward and backward")
+    say("")
+    rows = [
+        (
+            row.case,
+            f"{row.batch:,}",
+            f"{1e6 * row.ours.call:.0f}",
+            f"{row.ratio:.2f}",
+            "-" if row.ours.replay is None else f"{1e6 * row.ours.replay:.1f}",
+            "-" if row.replay_ratio is None else f"{row.replay_ratio:.2f}",
+            _mebibytes(row.ours.peak_bytes),
+            f"{max(row.loss_error, row.grad_error):.1e}",
+        )
+        for row in found.results
+    ]
+    say_table(("loss", "batch", "us", "x flat", "us in a graph", "x flat", "peak MiB", "error"), rows)
+    for name, sentence in found.failures.items():
+        say(f"Failed: {name}: {sentence[:2000]}")
+
+
+def _say_many_labels(result: ManyLabels) -> None:
+    on = result.machine
+    say(f"many labels: {result.labels:,} labels, {result.tokens:,} x {result.features} features, rank {result.rank}")
+    say(
+        f"{on.device}, {on.cores} cores, {on.threads} threads, torch {on.torch}; median of {result.ours.timing.repeats}"
+    )
     say("")
     rows = [
         (name, f"{1e3 * step.timing.median:.2f}", _spread(step.timing), _mebibytes(step.peak_bytes))
-        for name, step in (("linear and cross entropy", found.plain), ("compressed label embedding", found.ours))
+        for name, step in (("linear and cross entropy", result.plain), ("compressed label embedding", result.ours))
     ]
-    say_table(("a step", "ms", "from - to", "peak MiB"), rows)
+    say_table(("step", "ms", "range (ms)", "peak MiB"), rows)
     say("")
     memory = (
-        "peak memory is counted on a GPU alone"
-        if found.times_memory is None
-        else f"{found.times_memory:.2f} x the memory"
+        "peak memory is measured only on a GPU"
+        if result.times_memory is None
+        else f"{result.times_memory:.2f} x the memory"
     )
-    say(f"{found.times_time:.3g} x the time; {memory}.")
+    say(f"{result.times_time:.3g} x the time; {memory}.")
 
 
 def _mebibytes(count: int | None) -> str:

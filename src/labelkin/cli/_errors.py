@@ -1,4 +1,4 @@
-"""What goes wrong is said in one sentence on stderr: exit code 2, or 130 where the user stopped it."""
+"""Errors of commands: one sentence on stderr, with exit code 2 for bad input and 130 for Ctrl-C."""
 
 import errno
 import os
@@ -15,58 +15,60 @@ from labelkin._checks import InputError
 from labelkin._extras import MissingExtra
 from labelkin._files import is_full
 
-WRONG_INPUT, STOPPED = 2, 130
+BAD_INPUT, INTERRUPTED = 2, 130
 
 
 class ErrorGroup(TyperGroup):
-    """The group of all commands, in which errors that a user can mend have no traceback."""
+    """The group of all commands. Errors that the user can fix are printed without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         with warnings.catch_warnings():
-            warnings.showwarning = _warned
+            warnings.showwarning = _show_warning
             try:
                 return super().invoke(ctx)
             except (InputError, MissingExtra) as error:
-                _leave(f"Error: {error}", WRONG_INPUT)
+                _exit(f"Error: {error}", BAD_INPUT)
             except OSError as error:
                 if error.errno == errno.EPIPE:
-                    raise  # the reader of our output went away, which Typer knows how to end
-                _leave(f"Error: {_in_words(error)}", WRONG_INPUT)
+                    raise  # the reader of the output closed the pipe; Typer handles this
+                _exit(f"Error: {_describe(error)}", BAD_INPUT)
             except KeyboardInterrupt:
-                _leave("Stopped; no file is left half-written.", STOPPED)
+                _exit("Interrupted. All files written so far are complete.", INTERRUPTED)
 
 
 @contextmanager
-def going_on(command: Callable[[], str]) -> Iterator[None]:
-    """Training that the user or a full disk stops ends with the command that goes on."""
+def suggest_resuming(command: Callable[[], str]) -> Iterator[None]:
+    """Print the command that resumes training after Ctrl-C or on a full disk."""
     from labelkin.training import Interrupted
 
     try:
         yield
     except Interrupted:
-        _leave(f"Stopped after a step, which is saved. Go on with: {command()}", STOPPED)
+        _exit(f"Interrupted; the current step is saved. Resume with: {command()}", INTERRUPTED)
     except KeyboardInterrupt:
-        _leave(f"Stopped at once; what was saved before is whole. Go on with: {command()}", STOPPED)
+        _exit(f"Interrupted; training resumes from the last save. Resume with: {command()}", INTERRUPTED)
     except OSError as error:
         if not is_full(error):
             raise
-        told = "Error: no space left; what was saved before is whole."
-        _leave(f"{told} Make room and go on with: {command()}", WRONG_INPUT)
+        message = (
+            f"Error: no space left on the disk; the last save is intact. Free some space, then resume with: {command()}"
+        )
+        _exit(message, BAD_INPUT)
 
 
-def _leave(message: str, code: int) -> NoReturn:
+def _exit(message: str, code: int) -> NoReturn:
     if int(os.environ.get("LOCAL_RANK", "0")) == 0:
         typer.echo(message, err=True)
     raise typer.Exit(code)
 
 
-def _in_words(error: OSError) -> str:
+def _describe(error: OSError) -> str:
     where = f"{error.filename}: " if error.filename else ""
     if is_full(error):
-        return f"{where}no space left; nothing is written, make room and give the same command again."
+        return f"{where}no space left on the disk; nothing was written. Free some space and run the command again."
     return f"{where}{error.strerror or error}."
 
 
-def _warned(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     if issubclass(category, UserWarning):
         print(f"Note: {message}", file=sys.stderr)

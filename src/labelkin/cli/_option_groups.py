@@ -1,4 +1,4 @@
-"""Shared options as dataclasses, and parsing of option values."""
+"""Option groups as dataclasses, and parsers of option values."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields, is_dataclass
@@ -11,8 +11,8 @@ import typer
 from labelkin._checks import InputError
 
 
-def gathered(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameters that are dataclasses become an option for each of their fields."""
+def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Expand each dataclass parameter of a command into one option per field."""
     own = signature(command).parameters
     groups: dict[str, Any] = {name: p.annotation for name, p in own.items() if is_dataclass(p.annotation)}
     plain = [p for name, p in own.items() if name not in groups]
@@ -24,15 +24,15 @@ def gathered(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def call(**given: Any) -> None:
-        made = {name: group(**{f.name: given.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
-        command(**given, **made)
+        built = {name: group(**{f.name: given.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
+        command(**given, **built)
 
     call.__signature__ = Signature([*plain, *spread])  # type: ignore[attr-defined]
     return call
 
 
-def typed_besides(context: typer.Context, allowed: Collection[str]) -> str | None:
-    """The first option that was given and is not among the parameters allowed, as it is typed; None without one."""
+def first_option_besides(context: typer.Context, allowed: Collection[str]) -> str | None:
+    """Return the first option on the command line that is not in `allowed`, as the user types it, or None."""
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         if parameter.name not in allowed and source is not None and source.name == "COMMANDLINE":
@@ -44,35 +44,35 @@ WORDS: dict[str, Any] = {"true": True, "false": False, "none": None}
 
 
 def words(text: str | None) -> list[str] | None:
-    """`"a,b"` to its parts."""
+    """Split `"a,b"` into its parts."""
     return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
 
 
 def whole_numbers(argument: str, text: str) -> list[int]:
-    """`"0,1,2"` to whole numbers."""
+    """Parse `"0,1,2"` as whole numbers."""
     parts = words(text) or []
     try:
         return [int(part) for part in parts]
     except ValueError:
-        raise InputError(f"{argument}: expected whole numbers with commas between them, got {text!r}.") from None
+        raise InputError(f"{argument}: expected whole numbers separated by commas, got {text!r}.") from None
 
 
 def assignments(texts: Sequence[str], *, option: str = "--set") -> dict[str, dict[str, Any]]:
-    """`["label-embedding.tau=3"]` to `{"label-embedding": {"tau": 3}}`."""
-    found: dict[str, dict[str, Any]] = {}
+    """Parse `["label-embedding.tau=3"]` as `{"label-embedding": {"tau": 3}}`."""
+    options: dict[str, dict[str, Any]] = {}
     for text in texts:
         name, equals, written = text.partition("=")
-        objective, dot, set_to = name.strip().rpartition(".")
-        if not (equals and dot and objective and set_to):
-            raise InputError(f"{option}: expected OBJECTIVE.OPTION=VALUE, as label-embedding.tau=3, got {text!r}.")
-        if set_to in found.setdefault(objective, {}):
-            raise InputError(f"{option}: {objective}.{set_to} is given twice; leave one out.")
-        found[objective][set_to] = value(written.strip())
-    return found
+        objective, dot, option_name = name.strip().rpartition(".")
+        if not (equals and dot and objective and option_name):
+            raise InputError(f"{option}: expected OBJECTIVE.OPTION=VALUE, such as label-embedding.tau=3, got {text!r}.")
+        if option_name in options.setdefault(objective, {}):
+            raise InputError(f"{option}: {objective}.{option_name} is given twice; remove one.")
+        options[objective][option_name] = value(written.strip())
+    return options
 
 
 def grids(texts: Sequence[str]) -> dict[str, dict[str, list[Any]]]:
-    """`["label-embedding.tau=1,2"]` to `{"label-embedding": {"tau": [1, 2]}}`."""
+    """Parse `["label-embedding.tau=1,2"]` as `{"label-embedding": {"tau": [1, 2]}}`."""
     return {
         objective: {name: [value(part) for part in words(str(written)) or []] for name, written in options.items()}
         for objective, options in assignments(texts, option="--grid").items()
@@ -80,24 +80,24 @@ def grids(texts: Sequence[str]) -> dict[str, dict[str, list[Any]]]:
 
 
 def seconds(argument: str, text: str | None) -> float | None:
-    """`"90s"`, `"10m"`, `"2h"` to seconds."""
+    """Convert `"90s"`, `"10m"` or `"2h"` to seconds."""
     if text is None:
         return None
     number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
     try:
-        found = float(number) * UNITS[unit]
+        total = float(number) * UNITS[unit]
     except ValueError:
-        found = -1.0
-    if not 0 < found < float("inf"):
+        total = -1.0
+    if not 0 < total < float("inf"):
         raise InputError(f"--{argument}: expected a time such as 90s, 10m or 2h, got {text!r}.")
-    return found
+    return total
 
 
 UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def pairs(argument: str, texts: Sequence[str]) -> dict[str, str]:
-    """`["crane=crane.n.04"]` to `{"crane": "crane.n.04"}`."""
+    """Parse `["crane=crane.n.04"]` as `{"crane": "crane.n.04"}`."""
     for text in texts:
         if "=" not in text:
             raise InputError(f"{argument}: expected NAME=VALUE, got {text!r}.")
@@ -105,7 +105,7 @@ def pairs(argument: str, texts: Sequence[str]) -> dict[str, str]:
 
 
 def value(text: str) -> Any:
-    """A whole number, a number, true, false, none, or the text itself."""
+    """Parse a whole number, a number, true, false or none; return other text unchanged."""
     if text.lower() in WORDS:
         return WORDS[text.lower()]
     for kind in (int, float):

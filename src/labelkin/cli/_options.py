@@ -1,7 +1,7 @@
-"""Options of the commands that train: what is trained, on what, and how.
+"""Option groups of the commands that train: method, data, training and machine.
 
-A field is called as the argument that it becomes, and has its default: a test compares them with
-`labelkin.training.Settings` and `labelkin.data.load`, which are not imported here because they need torch.
+A field has the name and the default of the argument that it sets. A test compares them with
+`labelkin.training.Settings` and `labelkin.data.load`, which need torch and are therefore not imported here.
 """
 
 from dataclasses import asdict, dataclass, fields
@@ -14,21 +14,23 @@ from labelkin._checks import InputError
 from labelkin.cli._option_groups import assignments, grids, seconds, whole_numbers, words
 
 DATA = (
-    "A set of `labelkin data list`, a folder of images, a .npz, .npy, .csv, .jsonl or .parquet file, or sentence pairs as "
-    "FILE:FILE, FOLDER:en-de or multi30k:en-de"
+    "A name from `labelkin data list`, a folder of images, a .npz, .npy, .csv, .jsonl or .parquet file, or sentence pairs "
+    "(FILE:FILE, FOLDER:en-de or multi30k:en-de)"
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class MethodOptions:
+    """Network, class tree and options of the objectives."""
+
     backbone: Annotated[
         str | None,
-        Option(help="Network: a name, timm:NAME or hf:NAME. Default: by the data.", rich_help_panel="Method"),
+        Option(help="Network: a name, timm:NAME or hf:NAME. Default: depends on the data.", rich_help_panel="Method"),
     ] = None
     taxonomy: Annotated[
         str | None,
         Option(
-            help="Tree of the classes: a file, 'wordnet', or a shipped one. Default: the data's own, else built from it.",
+            help="Class tree: a file, 'wordnet' or a built-in tree. Default: the data's own tree, or one built from them.",
             metavar="FILE|NAME",
             rich_help_panel="Method",
         ),
@@ -37,7 +39,7 @@ class MethodOptions:
         list[str] | None,
         Option(
             "--set",
-            help="An option of an objective, as label-embedding.tau=3; again for more. `labelkin objectives` lists them.",
+            help="Set an option of an objective, such as label-embedding.tau=3. Repeat for more. See `labelkin objectives`.",
             metavar="OBJECTIVE.OPTION=VALUE",
             rich_help_panel="Method",
         ),
@@ -50,13 +52,13 @@ class MethodOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class GridOptions:
-    """Of commands that train an objective more than once."""
+    """Option values to choose among, for commands that train an objective more than once."""
 
     gridded: Annotated[
         list[str] | None,
         Option(
             "--grid",
-            help="Values of an option to choose among on validation data, as label-embedding.tau=1,2,4; again for more.",
+            help="Try these values of an option and choose the best on validation data. Repeat for more options.",
             metavar="OBJECTIVE.OPTION=A,B,C",
             rich_help_panel="Method",
         ),
@@ -69,19 +71,20 @@ class GridOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions:
-    """Where and how long; what is not given follows `labelkin.comparison.execute`."""
+    """How many runs train at once, where, and for how long; defaults as in `labelkin.comparison.execute`."""
 
     jobs: Annotated[
-        int, Option(help="Runs at once, in processes that share the cores or one GPU.", rich_help_panel="Machine")
+        int,
+        Option(help="Number of runs to train at once. They share the CPU cores or one GPU.", rich_help_panel="Machine"),
     ] = 1
-    engine: Annotated[str, Option(metavar="local|ray", rich_help_panel="Machine")] = "local"
+    engine: Annotated[str, Option(help="Where to train.", metavar="local|ray", rich_help_panel="Machine")] = "local"
     address: Annotated[
-        str | None, Option(help="Of a Ray cluster. Default: one of its own.", rich_help_panel="Machine")
+        str | None, Option(help="Address of a Ray cluster. Default: start a local one.", rich_help_panel="Machine")
     ] = None
     budget: Annotated[
         str | None,
         Option(
-            help="Begin no run that would not end in this time, as 90s, 10m or 2h.",
+            help="Time limit, such as 90s, 10m or 2h. Runs that would exceed it are not started.",
             metavar="TIME",
             rich_help_panel="Machine",
         ),
@@ -93,14 +96,16 @@ class EngineOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class DataOptions:
+    """Options of `labelkin.data.load`."""
+
     data_dir: Annotated[
-        Path | None, Option(help="Where the named sets lie, or are downloaded to.", rich_help_panel="Data")
+        Path | None, Option(help="Folder of the built-in data sets; downloads go there.", rich_help_panel="Data")
     ] = None
     validation_fraction: Annotated[
         float | None,
         Option(
             "--validation",
-            help="Share of the training set kept for choosing the best epoch. Default: none, the last epoch counts.",
+            help="Fraction of the training set used to choose the best epoch. Default: none; the last epoch is reported.",
             metavar="FRACTION",
             rich_help_panel="Data",
         ),
@@ -109,56 +114,56 @@ class DataOptions:
         float | None,
         Option(
             "--test",
-            help="Share tested on, where the data come without a test set. Default: 0.2, of sentence pairs 0.1.",
+            help="Fraction used for testing if the data have no test set. Default: 0.2 (sentence pairs: 0.1).",
             metavar="FRACTION",
             rich_help_panel="Data",
         ),
     ] = None
     subset: Annotated[
         float | None,
-        Option(help="Share of every class's training samples used.", metavar="FRACTION", rich_help_panel="Data"),
+        Option(help="Fraction of each class's training samples to use.", metavar="FRACTION", rich_help_panel="Data"),
     ] = None
     label_noise: Annotated[
         float,
-        Option(help="Share of training labels exchanged between paired classes.", rich_help_panel="Data"),
+        Option(help="Fraction of training labels to swap between paired classes.", rich_help_panel="Data"),
     ] = 0.0
-    classes: Annotated[str | None, Option(help="Use these classes alone: a,b,c.", rich_help_panel="Data")] = None
-    label: Annotated[str | None, Option(help="A table's column of labels. Default: label.", rich_help_panel="Data")] = (
-        None
-    )
+    classes: Annotated[str | None, Option(help="Use only these classes: a,b,c.", rich_help_panel="Data")] = None
+    label: Annotated[str | None, Option(help="Label column of a table. Default: label.", rich_help_panel="Data")] = None
     features: Annotated[
-        str | None, Option(help="A table's columns of numbers: a,b,c. Default: all others.", rich_help_panel="Data")
+        str | None,
+        Option(help="Feature columns of a table: a,b,c. Default: all other columns.", rich_help_panel="Data"),
     ] = None
-    image: Annotated[str | None, Option(help="A table's column of image paths.", rich_help_panel="Data")] = None
-    text: Annotated[str | None, Option(help="A table's column of texts.", rich_help_panel="Data")] = None
+    image: Annotated[str | None, Option(help="Column of image paths in a table.", rich_help_panel="Data")] = None
+    text: Annotated[str | None, Option(help="Text column of a table.", rich_help_panel="Data")] = None
     encoder: Annotated[
         str | None,
         Option(
-            help="What texts become vectors by: hashed-tfidf, minilm, hf:NAME, st:NAME or a model's folder. Default: "
-            "hashed-tfidf.",
+            help="Text encoder: hashed-tfidf, minilm, hf:NAME, st:NAME or a model folder. Default: hashed-tfidf.",
             rich_help_panel="Data",
         ),
     ] = None
     remove: Annotated[
         str | None,
         Option(
-            help="What posts of 20-newsgroups lose: headers,footers,quotes or none. Default: all three.",
+            help="Parts to remove from 20-newsgroups posts: headers,footers,quotes or none. Default: all three.",
             metavar="A,B",
             rich_help_panel="Data",
         ),
     ] = None
-    labels: Annotated[Path | None, Option(help="The file of labels of a .npy file.", rich_help_panel="Data")] = None
+    labels: Annotated[Path | None, Option(help="File with the labels of a .npy file.", rich_help_panel="Data")] = None
     image_size: Annotated[
         int | None,
-        Option(help="Side that images are brought to. Default: the one they share, else 64.", rich_help_panel="Data"),
+        Option(
+            help="Resize images to this side length. Default: their common size, otherwise 64.", rich_help_panel="Data"
+        ),
     ] = None
     on_error: Annotated[
         Literal["stop", "skip"] | None,
-        Option(help="What an image that cannot be read does. Default: stop.", rich_help_panel="Data"),
+        Option(help="On an unreadable image: stop or skip. Default: stop.", rich_help_panel="Data"),
     ] = None
 
     def chosen(self) -> dict[str, Any]:
-        """What was given, as plain values that a run's folder can keep."""
+        """Return the options that differ from their defaults, as values for config.json."""
         given = {**asdict(self), "classes": words(self.classes), "features": words(self.features)}
         given["remove"] = words(self.remove)
         given |= {name: str(given[name]) for name in ("data_dir", "labels") if given[name] is not None}
@@ -167,35 +172,51 @@ class DataOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
-    epochs: Annotated[int, Option(rich_help_panel="Training")] = 10
-    batch_size: Annotated[int, Option(help="Over all processes.", rich_help_panel="Training")] = 128
-    optimizer: Annotated[str, Option(metavar="sgd|adam|adamw", rich_help_panel="Training")] = "adam"
+    """Options of `labelkin.training.Settings`."""
+
+    epochs: Annotated[int, Option(help="Number of epochs.", rich_help_panel="Training")] = 10
+    batch_size: Annotated[int, Option(help="Batch size over all processes.", rich_help_panel="Training")] = 128
+    optimizer: Annotated[str, Option(help="Optimizer.", metavar="sgd|adam|adamw", rich_help_panel="Training")] = "adam"
     lr: Annotated[float, Option(help="Learning rate.", rich_help_panel="Training")] = 1e-3
-    momentum: Annotated[float, Option(help="Of SGD.", rich_help_panel="Training")] = 0.9
-    nesterov: Annotated[bool, Option("--nesterov", help="Of SGD.", rich_help_panel="Training")] = False
-    weight_decay: Annotated[float, Option(rich_help_panel="Training")] = 0.0
+    momentum: Annotated[float, Option(help="Momentum of SGD.", rich_help_panel="Training")] = 0.9
+    nesterov: Annotated[
+        bool, Option("--nesterov", help="Use Nesterov momentum with SGD.", rich_help_panel="Training")
+    ] = False
+    weight_decay: Annotated[float, Option(help="Weight decay.", rich_help_panel="Training")] = 0.0
     schedule: Annotated[
         str,
         Option(
-            help="Of the learning rate.", metavar="constant|step|linear|cosine|exponential", rich_help_panel="Training"
+            help="Learning rate schedule.",
+            metavar="constant|step|linear|cosine|exponential",
+            rich_help_panel="Training",
         ),
     ] = "constant"
-    warmup: Annotated[int, Option(help="Epochs of linear warm-up.", rich_help_panel="Training")] = 0
-    gamma: Annotated[float, Option(help="The factor of step and exponential.", rich_help_panel="Training")] = 0.1
-    milestones: Annotated[str, Option(help="Epochs at which step multiplies: 40,80.", rich_help_panel="Training")] = ""
-    clip: Annotated[float | None, Option(help="Largest gradient norm.", rich_help_panel="Training")] = None
+    warmup: Annotated[int, Option(help="Number of epochs of linear warm-up.", rich_help_panel="Training")] = 0
+    gamma: Annotated[
+        float, Option(help="Factor of the step and exponential schedules.", rich_help_panel="Training")
+    ] = 0.1
+    milestones: Annotated[
+        str, Option(help="Epochs at which the step schedule multiplies by gamma: 40,80.", rich_help_panel="Training")
+    ] = ""
+    clip: Annotated[float | None, Option(help="Clip the gradient norm to this value.", rich_help_panel="Training")] = (
+        None
+    )
     accumulate: Annotated[
-        int, Option(help="Parts that a batch is computed in, to save memory.", rich_help_panel="Training")
+        int, Option(help="Compute each batch in this many parts, to save memory.", rich_help_panel="Training")
     ] = 1
-    balanced: Annotated[int | None, Option(help="Samples a class in each batch.", rich_help_panel="Training")] = None
+    balanced: Annotated[
+        int | None, Option(help="Number of samples per class in each batch.", rich_help_panel="Training")
+    ] = None
     augment: Annotated[
         str,
-        Option(help="As flip,pad-crop:4; also shift:0.1 and rotation:15.", metavar="A,B", rich_help_panel="Training"),
+        Option(
+            help="Augmentations: flip, pad-crop:4, shift:0.1, rotation:15.", metavar="A,B", rich_help_panel="Training"
+        ),
     ] = ""
     evaluation: Annotated[
         str,
         Option(
-            help="batch-statistics measures in training mode, as some published figures were.",
+            help="With batch-statistics, evaluate in training mode, as some papers did.",
             metavar="eval|batch-statistics",
             rich_help_panel="Training",
         ),
@@ -204,23 +225,30 @@ class TrainingOptions:
         str,
         Option(
             "--reported-epoch",
-            help="The epoch that counts. auto: the best on validation data, else the last.",
+            help="Epoch to report. auto: best on validation data if there are any, otherwise the last.",
             metavar="auto|last|best-test",
             rich_help_panel="Training",
         ),
     ] = "auto"
     threads: Annotated[
-        int, Option(help="Of a process; their number changes the last bits.", rich_help_panel="Machine")
+        int,
+        Option(help="CPU threads per process. The number affects rounding.", rich_help_panel="Machine"),
     ] = 1
-    accelerator: Annotated[str, Option(metavar="auto|cpu|gpu", rich_help_panel="Machine")] = "auto"
-    devices: Annotated[int, Option(help="Processes, each on a device.", rich_help_panel="Machine")] = 1
-    strategy: Annotated[str, Option(help="With several devices: ddp.", rich_help_panel="Machine")] = "auto"
-    precision: Annotated[str, Option(metavar="32-true|64-true|bf16-mixed", rich_help_panel="Machine")] = "32-true"
-    compile: Annotated[bool, Option("--compile", help="torch.compile the model.", rich_help_panel="Machine")] = False
-    workers: Annotated[int, Option(help="Processes that read images ahead.", rich_help_panel="Machine")] = 0
+    accelerator: Annotated[str, Option(help="Device type.", metavar="auto|cpu|gpu", rich_help_panel="Machine")] = "auto"
+    devices: Annotated[int, Option(help="Number of devices, with one process each.", rich_help_panel="Machine")] = 1
+    strategy: Annotated[str, Option(help="Strategy for several devices, such as ddp.", rich_help_panel="Machine")] = (
+        "auto"
+    )
+    precision: Annotated[
+        str, Option(help="Floating-point precision.", metavar="32-true|64-true|bf16-mixed", rich_help_panel="Machine")
+    ] = "32-true"
+    compile: Annotated[
+        bool, Option("--compile", help="Compile the model with torch.compile.", rich_help_panel="Machine")
+    ] = False
+    workers: Annotated[int, Option(help="Number of processes that load images.", rich_help_panel="Machine")] = 0
 
     def settings(self) -> dict[str, Any]:
-        """The keywords of `labelkin.training.Settings`."""
+        """Return the keyword arguments of `labelkin.training.Settings`."""
         milestones = tuple(whole_numbers("milestones", self.milestones))
         return {**asdict(self), "milestones": milestones, "augment": tuple(words(self.augment) or ())}
 
@@ -230,38 +258,49 @@ PANEL = "Corpus"
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusOptions:
-    """A field is called as the argument of `load_corpus` or of a translation that it becomes."""
+    """Options of sentence pairs and of their translation."""
 
     tokens: Annotated[
         Literal["words", "space", "characters"] | None,
-        Option(help="How sentences are cut. Default: words, punctuation apart.", rich_help_panel=PANEL),
+        Option(
+            help="Split sentences into words (with punctuation separate), at spaces, or into characters. Default: words.",
+            rich_help_panel=PANEL,
+        ),
     ] = None
-    cased: Annotated[bool, Option("--cased", help="Keep capitals.", rich_help_panel=PANEL)] = False
-    min_count: Annotated[int | None, Option(help="Rarer words are unknown. Default: 1.", rich_help_panel=PANEL)] = None
-    max_words: Annotated[int | None, Option(help="Size of each vocabulary at most.", rich_help_panel=PANEL)] = None
+    cased: Annotated[bool, Option("--cased", help="Keep upper case.", rich_help_panel=PANEL)] = False
+    min_count: Annotated[
+        int | None, Option(help="Treat rarer words as unknown. Default: 1.", rich_help_panel=PANEL)
+    ] = None
+    max_words: Annotated[int | None, Option(help="Maximum size of each vocabulary.", rich_help_panel=PANEL)] = None
     max_length: Annotated[
-        int | None, Option(help="Training pairs with more tokens are left out.", rich_help_panel=PANEL)
+        int | None, Option(help="Leave out training pairs with more tokens.", rich_help_panel=PANEL)
     ] = None
     beam: Annotated[
-        int | None, Option(help="Of the search at the end; 1 is greedy. Default: 10.", rich_help_panel=PANEL)
+        int | None, Option(help="Beam width of the final evaluation; 1 is greedy. Default: 10.", rich_help_panel=PANEL)
     ] = None
     length_penalty: Annotated[
-        float | None, Option(help="0: plain probability. 1: mean over words. Default: 0.", rich_help_panel=PANEL)
+        float | None,
+        Option(
+            help="Length penalty: 0 ranks by probability, 1 by mean log-probability per word. Default: 0.",
+            rich_help_panel=PANEL,
+        ),
     ] = None
-    measure: Annotated[Literal["bleu", "rouge"] | None, Option(help="Default: bleu.", rich_help_panel=PANEL)] = None
+    measure: Annotated[
+        Literal["bleu", "rouge"] | None, Option(help="Metric of translations. Default: bleu.", rich_help_panel=PANEL)
+    ] = None
 
     def check(self, data: str) -> None:
-        """Refuse these options where the data are no sentence pairs."""
+        """Raise InputError if one of these options is given for data other than sentence pairs."""
         from labelkin.data import is_corpus
 
         given = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
         if given and not is_corpus(data):
             raise InputError(
-                f"--{given[0].replace('_', '-')}: is for sentence pairs, given as FILE:FILE, FOLDER:en-de or multi30k:en-de; "
+                f"--{given[0].replace('_', '-')}: applies only to sentence pairs (FILE:FILE, FOLDER:en-de or multi30k:en-de); "
                 f"leave it out for {data!r}."
             )
 
     def chosen(self) -> dict[str, Any]:
-        """What was given, as `RunSpec.data_options` keeps it."""
+        """Return the given options as `RunSpec.data_options` stores them."""
         given = {name: value for name, value in asdict(self).items() if value is not None and name != "cased"}
         return {**given, "lower": False} if self.cased else given

@@ -6,79 +6,100 @@ from typing import Annotated
 from typer import Argument, Option
 
 from labelkin._checks import InputError
-from labelkin.cli._errors import going_on
-from labelkin.cli._option_groups import gathered, words
+from labelkin.cli._errors import suggest_resuming
+from labelkin.cli._option_groups import with_option_groups, words
 from labelkin.cli._options import EngineOptions
-from labelkin.cli._show import aside, form_of, progress, results_last, say, say_json, say_table, this_command
+from labelkin.cli._show import (
+    other_output_to_stderr,
+    output_format,
+    progress,
+    say,
+    say_json,
+    say_status,
+    say_table,
+    typed_command,
+)
 
 
 def report(
     source: Annotated[
-        Path, Argument(help="A folder of runs, one run's folder, or a plan in .yaml.", metavar="RUNS|PLAN")
+        Path, Argument(help="A folder of runs, the folder of one run, or a plan (.yaml).", metavar="RUNS|PLAN")
     ] = Path("runs"),
-    output: Annotated[Path, Option("--output", "-o", help="The .html file to write.", metavar="FILE")] = Path(
-        "report.html"
-    ),
-    runs: Annotated[Path, Option(help="Where the runs of a plan are kept.")] = Path("runs"),
+    output: Annotated[Path, Option("--output", "-o", help="HTML file to write.", metavar="FILE")] = Path("report.html"),
+    runs: Annotated[Path, Option(help="Folder with the runs of the plan.")] = Path("runs"),
     reference: Annotated[
-        str | None, Option(help="The objective that the others are compared with. Default: one-hot, or the plan's.")
+        str | None, Option(help="Objective to compare the others with. Default: the plan's, or one-hot.")
     ] = None,
     tsne: Annotated[
-        bool, Option("--tsne", help="Features in the plane by t-SNE, which takes seconds an objective, not by MDS.")
+        bool, Option("--tsne", help="Project features with t-SNE instead of MDS; takes a few seconds per objective.")
     ] = False,
 ) -> None:
-    """Write a page with the result, curves, learned labels and mistakes: one file, no network.
+    """Write an HTML report of runs: results, curves, learned labels and mistakes in one file.
 
-    Runs of several settings (data, backbone, training) give a page each: report-1.html, report-2.html and so on.
+    Runs with different settings (data, backbone, training) get one report each: report-1.html, report-2.html and so on.
     """
     from labelkin.report import read_comparisons, targets, write_report
     from labelkin.runs import DataCache
 
-    found = read_comparisons(source, runs=runs, reference=reference)
-    paths, sets = targets(output, len(found.comparisons)), DataCache()
-    with results_last():
-        for comparison, path in zip(found.comparisons, paths, strict=True):
+    result = read_comparisons(source, runs=runs, reference=reference)
+    paths, sets = targets(output, len(result.comparisons)), DataCache()
+    with other_output_to_stderr():
+        for comparison, path in zip(result.comparisons, paths, strict=True):
             write_report(
                 comparison,
                 path,
                 projection="tsne" if tsne else "mds",
                 data=sets,
-                problems=found.problems,
-                say=aside,
+                problems=result.problems,
+                say=say_status,
             )
     for path in paths:
         say(f"The report is in {path}")
 
 
-@gathered
+@with_option_groups
 def reproduce(
-    what: Annotated[str | None, Argument(help="A table or figure of --list, as 003-table2.")] = None,
-    list_all: Annotated[
-        bool, Option("--list", help="List them: what each needs and costs, and whether its data are at hand.")
-    ] = False,
-    seeds: Annotated[int | None, Option(help="How many. Default: the paper's, at most 3.")] = None,
-    scale: Annotated[float, Option(help="Share of the paper's epochs; below 1, only directions are judged.")] = 1.0,
+    what: Annotated[str | None, Argument(help="A table or figure from --list, such as 003-table2.")] = None,
+    list_all: Annotated[bool, Option("--list", help="List tables and figures with their data and cost.")] = False,
+    seeds: Annotated[int | None, Option(help="Number of seeds. Default: as in the paper, at most 3.")] = None,
+    scale: Annotated[
+        float, Option(help="Fraction of the paper's epochs. Below 1, only signs of differences are checked.")
+    ] = 1.0,
     subset: Annotated[
-        float | None, Option(help="Share of every class's training samples; then, only directions are judged.")
+        float | None,
+        Option(help="Fraction of each class's training samples to use. Only signs of differences are checked then."),
     ] = None,
-    protocol: Annotated[str, Option(metavar="clean|as-published")] = "clean",
-    columns: Annotated[str | None, Option(help="Those whose names hold one of these.", metavar="A,B")] = None,
-    rows: Annotated[str | None, Option(help="Those whose names hold one of these.", metavar="A,B")] = None,
-    backbone: Annotated[str | None, Option(help="In place of the paper's; then, only directions are judged.")] = None,
-    precision: Annotated[str, Option(metavar="32-true|64-true|bf16-mixed")] = "32-true",
-    out: Annotated[Path, Option(help="Folder of the runs; finished ones there are not repeated.")] = Path("runs"),
+    protocol: Annotated[
+        str,
+        Option(
+            help="clean: the test set chooses nothing. as-published: evaluate as the paper did.",
+            metavar="clean|as-published",
+        ),
+    ] = "clean",
+    columns: Annotated[str | None, Option(help="Only columns whose name contains one of these.", metavar="A,B")] = None,
+    rows: Annotated[str | None, Option(help="Only rows whose name contains one of these.", metavar="A,B")] = None,
+    backbone: Annotated[
+        str | None,
+        Option(help="Network to use instead of the paper's. Only signs of differences are checked then."),
+    ] = None,
+    precision: Annotated[
+        str, Option(help="Floating-point precision.", metavar="32-true|64-true|bf16-mixed")
+    ] = "32-true",
+    out: Annotated[Path, Option(help="Folder of the runs. Finished runs in it are reused.")] = Path("runs"),
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
     markdown: Annotated[bool, Option("--markdown", help="Print Markdown tables.")] = False,
     *,
     machine: EngineOptions,
 ) -> None:
-    """Rerun a table or figure of a paper and print published against measured, cell by cell."""
+    """Reproduce a table or figure of a paper and print published and measured values."""
     if list_all:
         _list(as_json=json)
         return
     if what is None:
-        raise InputError("which table or figure? Name one, as `labelkin reproduce 003-table2`, or see --list.")
-    form, where = form_of(json=json, markdown=markdown), machine.chosen()
+        raise InputError(
+            "reproduce: expected the name of a table or figure, as in `labelkin reproduce 003-table2`; see --list."
+        )
+    form, where = output_format(json=json, markdown=markdown), machine.chosen()
     from labelkin.papers import (
         recipe,
         reproduction_as_dict,
@@ -87,11 +108,11 @@ def reproduce(
         reproduction_tables,
     )
 
-    recipe(what)  # a wrong name is said before torch is there
+    recipe(what)  # reports a wrong name before torch is imported
     from labelkin.papers import reproduce as rerun
 
-    with going_on(this_command), results_last():
-        found = rerun(
+    with suggest_resuming(typed_command), other_output_to_stderr():
+        result = rerun(
             what,
             seeds=seeds,
             scale=scale,
@@ -103,33 +124,33 @@ def reproduce(
             backbone=backbone,
             store=out,
             progress=progress,
-            say=aside,
+            say=say_status,
             **where,
         )
     if form == "json":
-        say_json(reproduction_as_dict(found))
+        say_json(reproduction_as_dict(result))
         return
     if form == "markdown":
-        say(reproduction_as_markdown(found))
+        say(reproduction_as_markdown(result))
     else:
-        for headings, lines in reproduction_tables(found):
+        for headings, lines in reproduction_tables(result):
             say_table(headings, lines)
             say("")
-    for note in reproduction_notes(found):
+    for note in reproduction_notes(result):
         say(note)
 
 
 def _list(*, as_json: bool) -> None:
-    from labelkin.papers import entries
+    from labelkin.papers import list_recipes
     from labelkin.papers import listing_as_dict as as_dict
 
-    found = entries()
+    result = list_recipes()
     if as_json:
-        say_json([as_dict(entry) for entry in found])
+        say_json([as_dict(entry) for entry in result])
         return
-    rows = [(e.id, e.title, ", ".join(e.data) or "-", ", ".join(e.backbones) or "-", e.cost, e.at_hand) for e in found]
-    say_table(("id", "what it is", "data", "backbones", "cost", "data at hand"), rows)
+    rows = [(e.id, e.title, ", ".join(e.data) or "-", ", ".join(e.backbones) or "-", e.cost, e.at_hand) for e in result]
+    say_table(("id", "title", "data", "backbones", "cost", "data available"), rows)
     say("")
-    for entry in found:
-        for told in (*([f"needs {entry.weights}"] if entry.weights else []), *entry.not_run):
-            say(f"{entry.id}: {told}")
+    for entry in result:
+        for note in (*([f"needs {entry.weights}"] if entry.weights else []), *entry.not_run):
+            say(f"{entry.id}: {note}")

@@ -9,13 +9,13 @@ from typer import Argument, Option
 
 from labelkin._checks import InputError
 from labelkin.cli._option_groups import words
-from labelkin.cli._show import results_last, say, say_json, say_metrics, say_table
+from labelkin.cli._show import other_output_to_stderr, say, say_json, say_metrics, say_table
 
 if TYPE_CHECKING:
     from labelkin.analysis import Diagnosis
 
 OnError = Literal["stop", "skip"]
-Run = Annotated[Path, Argument(help="Folder of a finished run, as `labelkin runs list` names them.")]
+Run = Annotated[Path, Argument(help="Folder of a finished run.")]
 
 
 def evaluate(
@@ -23,28 +23,28 @@ def evaluate(
     data: Annotated[
         str | None,
         Argument(
-            help="Other data with the same class names. Default: the run's own test set, where its data are as they were."
+            help="Other data with the same class names. Default: the run's test set, if its data have not changed."
         ),
     ] = None,
-    data_dir: Annotated[Path | None, Option(help="Where the named sets lie.")] = None,
-    label: Annotated[str | None, Option(help="A table's column of labels. Default: the run's, else label.")] = None,
-    text: Annotated[str | None, Option(help="A table's column of texts. Default: the run's.")] = None,
-    features: Annotated[str | None, Option(help="A table's columns of numbers: a,b,c. Default: the run's.")] = None,
-    on_error: Annotated[OnError | None, Option(help="What an unreadable image does. Default: stop.")] = None,
+    data_dir: Annotated[Path | None, Option(help="Folder of the built-in data sets.")] = None,
+    label: Annotated[str | None, Option(help="Label column of a table. Default: the run's, or label.")] = None,
+    text: Annotated[str | None, Option(help="Text column of a table. Default: the run's.")] = None,
+    features: Annotated[str | None, Option(help="Feature columns of a table: a,b,c. Default: the run's.")] = None,
+    on_error: Annotated[OnError | None, Option(help="On an unreadable image: stop or skip. Default: stop.")] = None,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Measure a run on its own test set, or on other data."""
+    """Evaluate a run on its test set or on other data."""
     from labelkin.runs import evaluate as run_evaluation
 
     given = {"data_dir": data_dir, "label": label, "text": text, "features": words(features), "on_error": on_error}
     options = {name: value for name, value in given.items() if value is not None}
-    with results_last():
-        found = run_evaluation(run, data, data_options=options)
+    with other_output_to_stderr():
+        result = run_evaluation(run, data, data_options=options)
     if json:
-        say_json({"data": found.data, "samples": found.samples, **found.metrics})
+        say_json({"data": result.data, "samples": result.samples, **result.metrics})
     else:
-        say(f"{found.samples} samples of {found.data}")
-        say_metrics(found.metrics)
+        say(f"{result.samples} samples of {result.data}")
+        say_metrics(result.metrics)
 
 
 def predict(
@@ -52,100 +52,103 @@ def predict(
     inputs: Annotated[
         list[Path],
         Argument(
-            help="Images or, for a run on texts, .txt files; folders of them; .npy or .npz arrays; .csv, .jsonl or .parquet "
+            help="Images (for a text run: .txt files), folders of them, .npy or .npz arrays, or .csv, .jsonl or .parquet "
             "tables."
         ),
     ],
     output: Annotated[Path, Option("--output", "-o", help="A .csv or .jsonl file.", metavar="FILE")],
-    on_error: Annotated[OnError, Option(help="What an unreadable image does.")] = "stop",
+    on_error: Annotated[OnError, Option(help="On an unreadable image: stop or skip.")] = "stop",
 ) -> None:
-    """Write the class of each input, its probability and the path to it in the taxonomy.
+    """Predict classes and write them with probabilities and tree paths to a file.
 
-    Rows are counted from 0. The probability is empty where the objective defines none, the path where no taxonomy was
-    given.
+    Rows count from 0. The probability is empty if the objective defines none, and the path is empty if the run has no
+    taxonomy.
     """
     from labelkin.runs import write_predictions
 
-    with results_last():
+    with other_output_to_stderr():
         count = write_predictions(run, inputs, output, on_error=on_error)
-    say(f"{count} predictions in {output}")
+    say(f"Wrote {count} predictions to {output}")
 
 
 def export(
     run: Run,
     output: Annotated[Path, Option("--output", "-o", help="A .onnx or .pt2 file.", metavar="FILE")],
 ) -> None:
-    """Write the model for other runtimes: samples as the data had them in, log-probabilities out."""
-    from labelkin.runs import export as run_export
+    """Export the model to ONNX or torch.export: raw samples in, log-probabilities out."""
+    from labelkin.runs import export_model as run_export
 
-    with results_last():
+    with other_output_to_stderr():
         exported = run_export(run, output)
-    how = f"checked with {exported.checked_by}" if exported.checked_by else "not checked: install onnxruntime for that"
-    say(f"The model is in {exported.path} ({how})")
+    how = (
+        f"checked with {exported.checked_by}" if exported.checked_by else "not checked; install onnxruntime to check it"
+    )
+    say(f"Wrote {exported.path} ({how})")
 
 
 def translate(
     run: Run,
-    file: Annotated[Path, Argument(help="A sentence a line, UTF-8; also .gz.")],
+    file: Annotated[Path, Argument(help="Text file with one sentence per line, UTF-8, optionally .gz.")],
     output: Annotated[
-        Path | None, Option("--output", "-o", help="Write here instead of to the screen.", metavar="FILE")
+        Path | None, Option("--output", "-o", help="Write to this file instead of stdout.", metavar="FILE")
     ] = None,
-    beam: Annotated[int | None, Option(help="Width of the search; 1 is greedy. Default: the run's.")] = None,
+    beam: Annotated[int | None, Option(help="Beam width; 1 is greedy. Default: the run's.")] = None,
     length_penalty: Annotated[
-        float | None, Option(help="0: plain probability. 1: mean over words. Default: the run's.")
+        float | None,
+        Option(help="Length penalty: 0 ranks by probability, 1 by mean log-probability per word. Default: the run's."),
     ] = None,
 ) -> None:
-    """Translate a file, line by line, with a run on a parallel corpus."""
+    """Translate a file line by line with a translation run."""
     from labelkin.translate import translate_file
 
-    with results_last():
-        found = translate_file(run, file, output, beam=beam, length_penalty=length_penalty)
+    with other_output_to_stderr():
+        result = translate_file(run, file, output, beam=beam, length_penalty=length_penalty)
     if output is None:
-        for line in found:
+        for line in result:
             say(line)
     else:
-        say(f"{len(found)} translations in {output}")
+        say(f"Wrote {len(result)} translations to {output}")
 
 
 def inspect(
     run: Run,
-    label: Annotated[list[str], Option(help="A word or class name; again for more.", metavar="NAME")],
-    top: Annotated[int, Option(help="How many.")] = 10,
+    label: Annotated[list[str], Option(help="Word or class name. Repeat for more.", metavar="NAME")],
+    top: Annotated[int, Option(help="Number of neighbors to show.")] = 10,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the labels nearest to one, by the embedding that the run learned."""
+    """Show the nearest labels in the label embedding that a run learned."""
     from labelkin.translate import nearest_labels
 
-    with results_last():
-        found = nearest_labels(run, label, top=top)
+    with other_output_to_stderr():
+        result = nearest_labels(run, label, top=top)
     if json:
-        say_json([entry._asdict() for entry in found])
+        say_json([entry._asdict() for entry in result])
     else:
-        say_table(("label", "nearest, nearest first"), [(entry.label, ", ".join(entry.nearest)) for entry in found])
+        say_table(("label", "nearest labels"), [(entry.label, ", ".join(entry.nearest)) for entry in result])
 
 
 def diagnose(
     run: Run,
     reference: Annotated[
-        Path | None, Option(help="Folder of a one-hot run on the same data, to judge by.", metavar="RUN")
+        Path | None, Option(help="Folder of a one-hot run on the same data, for comparison.", metavar="RUN")
     ] = None,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say why a tree loss or smoothed targets change nothing: four causes, or none.
+    """Explain why a tree loss or smoothed targets make no difference.
 
-    The tree may be flat, the targets without structure, the weights vanish, or the tree be respected already. Judged on
-    the run's own test set, by the tree that the run was measured with.
+    Checks four causes on the run's test set: a flat tree, targets without structure, weights that vanish, and a tree
+    that the mistakes already follow.
     """
-    with results_last():
-        found = _diagnosed(run, reference)
+    with other_output_to_stderr():
+        result = _diagnosis(run, reference)
     if json:
-        say_json(found.as_dict())
+        say_json(result.as_dict())
         return
-    say(f"{found.cause}\n\n{found}\n")
-    say_table(("figure", "value"), [(name, f"{value:.4g}") for name, value in found.figures().items()])
+    say(f"{result.cause}\n\n{result}\n")
+    say_table(("figure", "value"), [(name, f"{value:.4g}") for name, value in result.figures().items()])
 
 
-def _diagnosed(run: Path, reference: Path | None) -> Diagnosis:
+def _diagnosis(run: Path, reference: Path | None) -> Diagnosis:
     import torch
 
     from labelkin import analysis
@@ -155,10 +158,12 @@ def _diagnosed(run: Path, reference: Path | None) -> Diagnosis:
     outputs = RunFolder(run).outputs()
     plain = None
     if reference is not None:
-        load_run(reference)  # refuses what is not a finished run
+        load_run(reference)  # raises InputError unless this is a finished run
         plain = RunFolder(reference).outputs()
         if not torch.equal(plain["target"], outputs["target"]):
-            raise InputError(f"{reference}: was tested on other samples than {run}; name a run on the same data.")
+            raise InputError(
+                f"--reference: {reference} was tested on other samples than {run}; choose a run on the same data."
+            )
     return analysis.diagnose(
         predictor.model.objective,
         outputs["scores"],

@@ -1,4 +1,4 @@
-"""Results go to stdout, progress and errors to stderr; tables are drawn on a terminal and plain elsewhere."""
+"""Printing: results to stdout, status and errors to stderr, tables drawn on a terminal and plain elsewhere."""
 
 from __future__ import annotations
 
@@ -21,31 +21,32 @@ if TYPE_CHECKING:
 
 
 def say(text: str) -> None:
-    """Print a result, from the first process alone where there are several."""
+    """Print a result to stdout. With several processes, only the first prints."""
     if _first_process():
         typer.echo(text)
 
 
-def aside(text: str) -> None:
-    """Print what is no result, to stderr."""
+def say_status(text: str) -> None:
+    """Print a status message to stderr. With several processes, only the first prints."""
     if _first_process():
         typer.echo(text, err=True)
 
 
-def form_of(*, json: bool = False, markdown: bool = False, csv: bool = False) -> str:
-    """The form that was asked for: "json", "markdown", "csv", or "text" where none was."""
-    asked = [name for name, wanted in (("json", json), ("markdown", markdown), ("csv", csv)) if wanted]
-    if len(asked) > 1:
-        raise InputError(f"expected one form of output, got {' and '.join(f'--{name}' for name in asked)}.")
-    return asked[0] if asked else "text"
+def output_format(*, json: bool = False, markdown: bool = False, csv: bool = False) -> str:
+    """Return the requested format: "json", "markdown", "csv", or "text" by default."""
+    requested = [name for name, wanted in (("json", json), ("markdown", markdown), ("csv", csv)) if wanted]
+    if len(requested) > 1:
+        raise InputError(f"expected one output format, got {' and '.join(f'--{name}' for name in requested)}.")
+    return requested[0] if requested else "text"
 
 
 def say_json(value: Any) -> None:
+    """Print a value as JSON, with null for NaN."""
     say(json.dumps(_without_nan(value), indent=1, ensure_ascii=False))
 
 
 def _without_nan(value: Any) -> Any:
-    """None for NaN, which JSON does not have."""
+    """Replace NaN, which JSON does not have, by None."""
     if isinstance(value, dict):
         return {name: _without_nan(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -53,16 +54,18 @@ def _without_nan(value: Any) -> Any:
     return None if isinstance(value, float) and isnan(value) else value
 
 
-SHARES = ("accuracy", "top5", "ece", "crm_accuracy")  # of 1, shown in percent
+SHARES = ("accuracy", "top5", "ece", "crm_accuracy")  # fractions, shown in percent
 
 
 def say_metrics(metrics: Mapping[str, float]) -> None:
+    """Print one metric per line."""
     for name, value in metrics.items():
         shown = f"{100 * value:.2f} %" if name in SHARES else f"{value:.3f}"
         say(f"{name:<14}{'undefined' if isnan(value) else shown}")
 
 
 def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table."""
     if not sys.stdout.isatty():
         widths = [max(len(line[i]) for line in (headings, *rows)) for i in range(len(headings))]
         for line in (headings, *rows):
@@ -80,35 +83,44 @@ def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def say_comparison(comparison: Comparison, form: str = "text") -> None:
-    """As "text", "markdown" or "csv"."""
-    from labelkin.comparison import SHORT, as_csv, as_markdown, cells, columns_of, headings, notes
+    """Print a comparison as "text", "markdown" or "csv"."""
+    from labelkin.comparison import (
+        TERMINAL_COLUMNS,
+        comparison_as_csv,
+        comparison_as_markdown,
+        comparison_notes,
+        table_cells,
+        table_columns,
+        table_headings,
+    )
 
     if form != "text":
-        say({"markdown": as_markdown, "csv": as_csv}[form](comparison).rstrip("\n"))
+        say({"markdown": comparison_as_markdown, "csv": comparison_as_csv}[form](comparison).rstrip("\n"))
         return
-    shown = columns_of(comparison, SHORT)
-    say_table(headings(comparison, shown), [cells(row, shown) for row in comparison.rows])
+    shown = table_columns(comparison, TERMINAL_COLUMNS)
+    say_table(table_headings(comparison, shown), [table_cells(row, shown) for row in comparison.rows])
     say("")
-    for note in notes(comparison):
+    for note in comparison_notes(comparison):
         say(note)
     say(f"The runs are in {comparison.folder}")
 
 
 @contextmanager
-def results_last() -> Iterator[None]:
-    """Whatever is printed on the way goes to stderr, so that stdout holds the result alone."""
+def other_output_to_stderr() -> Iterator[None]:
+    """Redirect stdout to stderr, so that stdout contains only the result."""
     with redirect_stdout(sys.stderr):
         yield
 
 
 def progress(title: str, epochs: int, steps: int) -> Progress:
+    """Return a progress display on stderr; processes other than the first show none."""
     from labelkin.training import Silent, progress_for
 
     return progress_for(title, epochs, steps, terminal=sys.stderr.isatty()) if _first_process() else Silent()
 
 
-def this_command() -> str:
-    """What the user typed."""
+def typed_command() -> str:
+    """Return the command line as the user typed it."""
     return shlex.join(["labelkin", *sys.argv[1:]])
 
 

@@ -1,4 +1,4 @@
-"""Trees of classes."""
+"""The commands `labelkin taxonomy`."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,28 +10,31 @@ from labelkin._checks import InputError
 from labelkin.cli._option_groups import pairs
 from labelkin.cli._show import say, say_json, say_table
 
-app = typer.Typer(no_args_is_help=True, help="Trees of classes.")
-Source = Annotated[str, Argument(help="A shipped tree or a .json, .yaml, .csv, .nwk file.", metavar="NAME|FILE")]
-Output = Annotated[Path, Option("--output", "-o", help="A .json, .yaml, .csv or .nwk file.", metavar="FILE")]
+app = typer.Typer(no_args_is_help=True, help="List, show, convert and build class trees.")
+Source = Annotated[
+    str,
+    Argument(help="A built-in tree, or a .json, .yaml, .csv or .nwk file.", metavar="NAME|FILE"),
+]
+Output = Annotated[Path, Option("--output", "-o", help="Output file: .json, .yaml, .csv or .nwk.", metavar="FILE")]
 
 
 @app.command("list")
 def list_trees(json: Annotated[bool, Option("--json", help="Print JSON.")] = False) -> None:
-    """List the trees that come with the package."""
+    """List the built-in trees."""
     from labelkin.structure import catalogue
 
-    found = [{"name": name, "source": catalogue.source(name)} for name in catalogue.names()]
+    result = [{"name": name, "source": catalogue.source(name)} for name in catalogue.names()]
     if json:
-        say_json(found)
+        say_json(result)
     else:
-        say_table(("name", "where it is from"), [(entry["name"], entry["source"]) for entry in found])
+        say_table(("name", "source"), [(entry["name"], entry["source"]) for entry in result])
 
 
 @app.command()
 def show(
     source: Source,
-    whole: Annotated[bool, Option("--all", help="Every node, not the first 60.")] = False,
-    json: Annotated[bool, Option("--json", help="Print its counts as JSON.")] = False,
+    whole: Annotated[bool, Option("--all", help="Show all nodes instead of the first 60.")] = False,
+    json: Annotated[bool, Option("--json", help="Print only the counts, as JSON.")] = False,
 ) -> None:
     """Draw a tree and count its nodes."""
     from labelkin.structure import load_tree
@@ -50,33 +53,38 @@ def show(
 
 
 @app.command()
-def convert(source: Source, output: Annotated[Path, Argument(help="A .json, .yaml, .csv or .nwk file.")]) -> None:
+def convert(source: Source, output: Annotated[Path, Argument(help="Output file: .json, .yaml, .csv or .nwk.")]) -> None:
     """Write a tree in another format."""
     from labelkin.structure import load_tree
 
     load_tree(source).save(output)
-    say(f"The tree is in {output}")
+    say(f"Wrote {output}")
 
 
 @app.command()
 def build(
     output: Output,
-    names: Annotated[list[str] | None, Argument(help="Class names, for --wordnet.")] = None,
-    wordnet: Annotated[bool, Option("--wordnet", help="From WordNet's nouns above NAMES.")] = False,
-    paths: Annotated[Path | None, Option(help="From a file with a line for each class, as animal/pet/cat.")] = None,
-    groups: Annotated[Path | None, Option(help='From .json or .yaml: {"pet": ["cat", "dog"], ...}.')] = None,
+    names: Annotated[list[str] | None, Argument(help="Class names, with --wordnet.")] = None,
+    wordnet: Annotated[bool, Option("--wordnet", help="Build the tree from the WordNet hypernyms of NAMES.")] = False,
+    paths: Annotated[
+        Path | None, Option(help="Build the tree from a file with one path per class, such as animal/pet/cat.")
+    ] = None,
+    groups: Annotated[
+        Path | None, Option(help='Build the tree from groups in a .json or .yaml file: {"pet": ["cat", "dog"], ...}.')
+    ] = None,
     rule: Annotated[
-        Literal["shortest", "deepest"], Option(help="Which of several WordNet parents is kept.")
+        Literal["shortest", "deepest"],
+        Option(help="Parent to keep if WordNet has several: on the shortest or the deepest path."),
     ] = "shortest",
     sense: Annotated[
-        list[str] | None, Option(help="The WordNet sense of a name, as crane=crane.n.04; again for more.")
+        list[str] | None, Option(help="WordNet sense of a name, such as crane=crane.n.04. Repeat for more.")
     ] = None,
 ) -> None:
-    """Make a tree: labelkin taxonomy build --wordnet cat dog car -o tree.json."""
+    """Build a tree, for example: labelkin taxonomy build --wordnet cat dog car -o tree.json."""
     from labelkin.structure import Taxonomy, read_paths
 
     if wordnet + (paths is not None) + (groups is not None) != 1:
-        raise InputError("taxonomy build: expected one of --wordnet, --paths and --groups.")
+        raise InputError("taxonomy build: expected exactly one of --wordnet, --paths and --groups.")
     if paths is not None:
         tree = read_paths(paths)
     elif groups is not None:
@@ -84,4 +92,4 @@ def build(
     else:
         tree = Taxonomy.from_wordnet(names or [], senses=pairs("--sense", sense or []), rule=rule)
     tree.save(output)
-    say(f"The tree is in {output}")
+    say(f"Wrote {output}")

@@ -1,4 +1,4 @@
-"""One run."""
+"""The command `labelkin train`."""
 
 import shlex
 from contextlib import nullcontext
@@ -10,25 +10,27 @@ import typer
 from typer import Argument, Option
 
 from labelkin._checks import InputError
-from labelkin.cli._errors import going_on
-from labelkin.cli._option_groups import gathered, typed_besides
+from labelkin.cli._errors import suggest_resuming
+from labelkin.cli._option_groups import first_option_besides, with_option_groups
 from labelkin.cli._options import DATA, CorpusOptions, DataOptions, MethodOptions, TrainingOptions
-from labelkin.cli._show import aside, progress, results_last, say, say_json, say_metrics, this_command
+from labelkin.cli._show import other_output_to_stderr, progress, say, say_json, say_metrics, say_status, typed_command
 
 
-@gathered
+@with_option_groups
 def train(
     context: typer.Context,
     data: Annotated[str | None, Argument(help=f"{DATA}.")] = None,
-    objective: Annotated[str | None, Option(help="One of `labelkin objectives`.", metavar="NAME")] = None,
-    seed: Annotated[int, Option(help="Of first weights and batches.")] = 0,
-    out: Annotated[
-        Path | None, Option(help="Folder of the run. Default: its place in the store, runs/OBJECTIVE-seedSEED-ID.")
+    objective: Annotated[
+        str | None, Option(help="Objective to train; see `labelkin objectives`.", metavar="NAME")
     ] = None,
+    seed: Annotated[int, Option(help="Random seed of initial weights and batches.")] = 0,
+    out: Annotated[Path | None, Option(help="Folder of the run. Default: runs/OBJECTIVE-seedSEED-ID.")] = None,
     resume: Annotated[
-        Path | None, Option(help="Go on with the run of this folder, as its config.json says.", metavar="DIR")
+        Path | None, Option(help="Resume the run in this folder with the settings of its config.json.", metavar="DIR")
     ] = None,
-    tensorboard: Annotated[bool, Option("--tensorboard", help="Log to DIR/tensorboard.")] = False,
+    tensorboard: Annotated[
+        bool, Option("--tensorboard", help="Write TensorBoard logs to the folder tensorboard/ of the run.")
+    ] = False,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
     *,
     method: MethodOptions,
@@ -36,16 +38,18 @@ def train(
     corpus: CorpusOptions,
     training: TrainingOptions,
 ) -> None:
-    """Train one model and keep it in a folder; the same command goes on with a run that was stopped."""
-    from labelkin.runs import RunSpec, check_chosen, is_begun, run_name, run_spec, tensorboard_log
+    """Train one model. Run the same command again to resume an interrupted run."""
+    from labelkin.runs import RunSpec, check_options_are_used, is_unfinished, run_name, run_spec, tensorboard_log
     from labelkin.runs import train_run as run_training
     from labelkin.training import Settings
 
     if resume is not None:
         _check_alone(context)
-        spec, folder, going = run_spec(resume), resume, True
+        spec, folder, begun = run_spec(resume), resume, True
     elif data is None or objective is None:
-        raise InputError("train: expected DATA and --objective NAME, as `labelkin train digits --objective one-hot`.")
+        raise InputError(
+            "train: expected DATA and --objective NAME, as in `labelkin train digits --objective one-hot`."
+        )
     else:
         corpus.check(data)
         spec = RunSpec(
@@ -57,15 +61,15 @@ def train(
             data_options={**data_options.chosen(), **corpus.chosen()},
             options=method.options.get(objective, {}),
         )
-        check_chosen(method.options, [objective])
+        check_options_are_used(method.options, [objective])
         folder = out or Path("runs", run_name(spec))
-        going = is_begun(spec, folder)
-        if going:
-            aside(f"{folder}: holds this run, not finished; going on with it.")
-    shown = partial(progress, f"{spec.objective} seed {spec.settings.seed}", spec.settings.epochs)
+        begun = is_unfinished(spec, folder)
+        if begun:
+            say_status(f"{folder}: this run is not finished; resuming it.")
+    show_progress = partial(progress, f"{spec.objective} seed {spec.settings.seed}", spec.settings.epochs)
     log = tensorboard_log(folder) if tensorboard else nullcontext(lambda row: None)
-    with going_on(partial(_next_command, folder)), results_last(), log as logged:
-        trained = run_training(spec, folder, resume=going, progress=shown, log=logged)
+    with suggest_resuming(partial(_next_command, folder)), other_output_to_stderr(), log as logged:
+        trained = run_training(spec, folder, resume=begun, progress=show_progress, log=logged)
     if json:
         say_json({"folder": str(folder), "epoch": trained.epoch, "seconds": trained.seconds, **trained.metrics})
     else:
@@ -74,12 +78,12 @@ def train(
 
 
 def _check_alone(context: typer.Context) -> None:
-    """A run that goes on takes nothing from the command line that could change it."""
-    if (typed := typed_besides(context, ("resume", "tensorboard", "json"))) is not None:
-        raise InputError(f"--resume takes everything from the folder's config.json; leave {typed} out.")
+    """Refuse options that could change a run that is resumed."""
+    if (typed := first_option_besides(context, ("resume", "tensorboard", "json"))) is not None:
+        raise InputError(f"--resume: all settings come from config.json of the run; leave {typed} out.")
 
 
 def _next_command(folder: Path) -> str:
-    """What goes on with the run, or begins it where it had not begun."""
+    """Return the command that resumes the run, or starts it if it has not started."""
     begun = (folder / "config.json").exists()
-    return f"labelkin train --resume {shlex.quote(str(folder))}" if begun else this_command()
+    return f"labelkin train --resume {shlex.quote(str(folder))}" if begun else typed_command()

@@ -10,14 +10,14 @@ from labelkin._lazy import lazy_exports
 if TYPE_CHECKING:
     from labelkin.comparison._api import compare as compare
     from labelkin.comparison._api import compare_plan as compare_plan
-    from labelkin.comparison._api import comparisons as comparisons
+    from labelkin.comparison._api import compare_stored_runs as compare_stored_runs
     from labelkin.comparison._api import demo as demo
     from labelkin.comparison._api import plan_for as plan_for
     from labelkin.comparison._execute import Outcome as Outcome
-    from labelkin.comparison._execute import chosen as chosen
+    from labelkin.comparison._execute import best_grid_points as best_grid_points
+    from labelkin.comparison._execute import describe_plan as describe_plan
     from labelkin.comparison._execute import execute as execute
     from labelkin.comparison._execute import is_finished as is_finished
-    from labelkin.comparison._execute import outlook as outlook
     from labelkin.comparison._plan import PROTOCOLS as PROTOCOLS
     from labelkin.comparison._plan import Arm as Arm
     from labelkin.comparison._plan import Plan as Plan
@@ -29,44 +29,45 @@ if TYPE_CHECKING:
     from labelkin.comparison._summary import REFERENCE as REFERENCE
     from labelkin.comparison._summary import Comparison as Comparison
     from labelkin.comparison._summary import Row as Row
-    from labelkin.comparison._summary import by_setting as by_setting
     from labelkin.comparison._summary import comparison_titles as comparison_titles
-    from labelkin.comparison._summary import only as only
-    from labelkin.comparison._summary import summarise as summarise
-    from labelkin.comparison._summary import tree_in_words as tree_in_words
-    from labelkin.comparison._table import SHORT as SHORT
+    from labelkin.comparison._summary import describe_tree as describe_tree
+    from labelkin.comparison._summary import group_by_setting as group_by_setting
+    from labelkin.comparison._summary import runs_with_labels as runs_with_labels
+    from labelkin.comparison._summary import summarize as summarize
+    from labelkin.comparison._table import TERMINAL_COLUMNS as TERMINAL_COLUMNS
     from labelkin.comparison._table import UNDEFINED as UNDEFINED
-    from labelkin.comparison._table import as_csv as as_csv
-    from labelkin.comparison._table import as_markdown as as_markdown
-    from labelkin.comparison._table import cells as cells
-    from labelkin.comparison._table import columns_of as columns_of
-    from labelkin.comparison._table import headings as headings
-    from labelkin.comparison._table import notes as notes
-    from labelkin.comparison._table import verdict as verdict
+    from labelkin.comparison._table import comparison_as_csv as comparison_as_csv
+    from labelkin.comparison._table import comparison_as_markdown as comparison_as_markdown
+    from labelkin.comparison._table import comparison_notes as comparison_notes
+    from labelkin.comparison._table import comparison_verdict as comparison_verdict
+    from labelkin.comparison._table import table_cells as table_cells
+    from labelkin.comparison._table import table_columns as table_columns
+    from labelkin.comparison._table import table_headings as table_headings
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "_api": ["compare", "compare_plan"],
-        "_execute": ["Outcome", "chosen", "execute", "outlook"],
-        "_plan": ["Arm", "PROTOCOLS", "Plan", "Planned", "read_plan"],
-        "_summary": ["Comparison", "Row", "summarise"],
+        "_execute": ["Outcome", "execute"],
+        "_plan": ["Arm", "Plan", "Planned", "read_plan"],
+        "_summary": ["Comparison", "Row", "summarize"],
     },
     internal={
-        "_api": ["comparisons", "demo", "plan_for"],
-        "_execute": ["is_finished"],
+        "_api": ["compare_stored_runs", "demo", "plan_for"],
+        "_execute": ["best_grid_points", "describe_plan", "is_finished"],
+        "_plan": ["PROTOCOLS"],
         "_statistics": ["Paired", "better_by_chance", "paired"],
-        "_summary": ["REFERENCE", "by_setting", "comparison_titles", "only", "tree_in_words"],
+        "_summary": ["REFERENCE", "group_by_setting", "comparison_titles", "runs_with_labels", "describe_tree"],
         "_table": [
-            "SHORT",
+            "TERMINAL_COLUMNS",
             "UNDEFINED",
-            "as_csv",
-            "as_markdown",
-            "cells",
-            "columns_of",
-            "headings",
-            "notes",
-            "verdict",
+            "comparison_as_csv",
+            "comparison_as_markdown",
+            "table_cells",
+            "table_columns",
+            "table_headings",
+            "comparison_notes",
+            "comparison_verdict",
         ],
     },
 )

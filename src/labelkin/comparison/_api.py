@@ -1,4 +1,4 @@
-"""Compare objectives under one protocol."""
+"""Compare objectives from Python: `labelkin.compare`, plans, and the demo."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -7,11 +7,11 @@ from typing import Any
 
 from labelkin._checks import InputError, check_names, plain
 from labelkin._files import contains_run, remove_run
-from labelkin.comparison._execute import chosen, execute, raise_failures
+from labelkin.comparison._execute import best_grid_points, execute, raise_failures
 from labelkin.comparison._plan import Arm, Plan, Planned
-from labelkin.comparison._summary import REFERENCE, Comparison, summarise
+from labelkin.comparison._summary import REFERENCE, Comparison, summarize
 from labelkin.objectives import OBJECTIVES
-from labelkin.runs import DataCache, Record, check_chosen, data_id, read_record
+from labelkin.runs import DataCache, Record, check_options_are_used, data_id, read_record
 from labelkin.training import Progress, Silent
 
 
@@ -29,14 +29,14 @@ def compare(
     progress: Callable[[str, int, int], Progress] = lambda title, epochs, steps: Silent(),
     **settings: Any,
 ) -> Comparison:
-    """Train each objective on the same data, batches and first weights, and compare the results.
+    """Train each objective with the same data, batches and initial weights, and compare the results.
 
     Runs are kept in the folder `out`. Finished runs with the same configuration are not repeated, and interrupted runs resume.
 
     Args:
         data: A name or path for `labelkin.data.load`, or a parallel corpus.
         objectives: Names in `labelkin.OBJECTIVES`. None trains all of them.
-        seeds: One run per seed and objective.
+        seeds: Each objective is trained once per seed.
         backbone: A name for `labelkin.models.build`. None chooses one by the shape of the data.
         taxonomy: The name of a shipped tree, a file, or "wordnet". None uses the tree of the data, or builds one from them.
         out: The folder of the runs.
@@ -51,8 +51,9 @@ def compare(
 
     Example:
         >>> import labelkin, tempfile
-        >>> found = labelkin.compare("digits", objectives=["one-hot", "label-smoothing"], out=tempfile.mkdtemp(), epochs=1)
-        >>> [row.label for row in found.rows]
+        >>> objectives = ["one-hot", "label-smoothing"]
+        >>> compared = labelkin.compare("digits", objectives=objectives, out=tempfile.mkdtemp(), epochs=1)
+        >>> [row.label for row in compared.rows]
         ['one-hot', 'label-smoothing']
     """
     plan = plan_for(
@@ -87,10 +88,10 @@ def plan_for(
         raise InputError(f"seeds: expected a list of whole numbers, such as [0, 1, 2], got {seeds!r}.")
     own_seeds = [plain(seed) for seed in seeds]
     if not names or not own_seeds:
-        raise InputError("compare: expected at least one objective and one seed.")
+        raise InputError("objectives and seeds: expected at least one of each.")
     check_names("objectives", names)
     for given in (options or {}, grids or {}):
-        check_chosen(given, names)
+        check_options_are_used(given, names)
     _check_either(options or {}, grids or {})
     arms = [
         Arm(
@@ -113,16 +114,32 @@ def plan_for(
 
 
 def compare_plan(plan: Plan, out: str | os.PathLike[str] = "runs", **how: Any) -> list[Comparison]:
-    """Execute a plan (`how` as in `execute`) and compare its runs: one comparison per data set, backbone and taxonomy."""
+    """Train the runs of a plan and compare them.
+
+    Args:
+        plan: The plan.
+        out: The folder of the runs.
+        **how: Keyword arguments of `execute`, such as `jobs`.
+
+    Returns:
+        One comparison per data set, backbone and taxonomy.
+
+    Example:
+        >>> import tempfile
+        >>> from labelkin.comparison import Plan, compare_plan
+        >>> plan = Plan.from_dict({"objectives": ["one-hot", "label-smoothing"], "training": {"epochs": 1}})
+        >>> [[row.label for row in compared.rows] for compared in compare_plan(plan, tempfile.mkdtemp())]
+        [['one-hot', 'label-smoothing']]
+    """
     outcome = execute(plan, out, **how)
     raise_failures(outcome)
-    return comparisons(plan, Path(out))
+    return compare_stored_runs(plan, Path(out))
 
 
-def comparisons(plan: Plan, store: Path) -> list[Comparison]:
-    """Compare the runs of a plan that a store holds: one comparison per data set, backbone and taxonomy."""
+def compare_stored_runs(plan: Plan, store: Path) -> list[Comparison]:
+    """Compare the runs of a plan that are in a store: one comparison per data set, backbone and taxonomy."""
     groups: dict[tuple[str, str | None, str | None], dict[tuple[str, str], Planned]] = {}
-    for run in plan.runs():  # each run counts once per label, however often the plan has it
+    for run in plan.runs():  # a run counts once per label, even if the plan lists it twice
         group = groups.setdefault((run.spec.data, run.spec.backbone, run.spec.taxonomy), {})
         group.setdefault((run.label, run.id), run)
     found = []
@@ -130,7 +147,7 @@ def comparisons(plan: Plan, store: Path) -> list[Comparison]:
         runs = list(group.values())
         records = {run.id: record for run in runs if (record := _record(store, run)) is not None}
         if records:
-            compared = summarise(chosen(runs, records), reference=plan.reference or REFERENCE)
+            compared = summarize(best_grid_points(runs, records), reference=plan.reference or REFERENCE)
             found.append(compared._replace(not_begun=[run.name for run in runs if run.id not in records]))
     return found
 
@@ -147,10 +164,10 @@ def _check_either(options: Mapping[str, Mapping[str, Any]], grids: Mapping[str, 
     for objective, grid in grids.items():
         for name in grid:
             if name in options.get(objective, {}):
-                raise InputError(f"{objective}.{name}: has a value (--set) and a grid (--grid); leave one of them out.")
+                raise InputError(f"{objective}.{name}: got a value (--set) and a grid (--grid); give only one of them.")
 
 
-# With shifts by one pixel the tree objectives come within two points of one-hot.
+# Settings of the demo. With shifts by one pixel, the tree objectives come within two points of one-hot.
 SETTINGS: dict[str, Any] = {
     "epochs": 15,
     "batch_size": 64,
@@ -158,7 +175,7 @@ SETTINGS: dict[str, Any] = {
     "schedule": "cosine",
     "augment": ("shift:0.125",),
 }
-SEEDS = (0, 1, 2)  # the smallest number that can show a difference
+SEEDS = (0, 1, 2)  # with fewer seeds no difference would be significant
 JOBS = 2
 
 
@@ -170,7 +187,18 @@ def demo(
     progress: Callable[[str, int, int], Progress],
     say: Callable[[str], None] = lambda line: None,
 ) -> Comparison:
-    """Compare all objectives on digits. Finished runs in `out` are kept, or removed first if `fresh`."""
+    """Compare all objectives on handwritten digits, with the settings of `results/plans/digits.yaml` and three seeds.
+
+    Args:
+        out: The folder of the runs. Finished runs there are not repeated.
+        fresh: Whether to remove the demo's runs first.
+        data: Data sets that were read before. New ones are added, so that the report does not read them again.
+        progress: Called with a run's title, epochs and steps per epoch; returns the object that shows them.
+        say: Called with each line of status.
+
+    Returns:
+        The comparison.
+    """
     plan = plan_for("digits", seeds=SEEDS, training=SETTINGS)
     if fresh:
         _remove_runs(plan, Path(out))

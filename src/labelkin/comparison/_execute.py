@@ -20,7 +20,8 @@ from labelkin.runs import (
     Job,
     Record,
     RunFolder,
-    check,
+    check_run,
+    is_finished_run,
     read_record,
     run_here,
     run_in_processes,
@@ -28,17 +29,25 @@ from labelkin.runs import (
 )
 from labelkin.training import Interrupted, Progress, Silent
 
+KEPT = ("weights", "results")
+PATIENCE = 0.5  # seconds between checks of a run that another process trains
 
-def chosen(runs: Sequence[Planned], records: Mapping[str, Record]) -> list[Record]:
+
+def best_grid_points(runs: Sequence[Planned], records: Mapping[str, Record]) -> list[Record]:
     """Return the records of a plan's runs under the plan's labels; for each grid, those of the best point.
 
-    `records` are by id. The label of a chosen point has its values.
+    Args:
+        runs: The runs of the plan.
+        records: The records of the runs in the store, by id.
+
+    Returns:
+        The records. The label of the best point of a grid includes its values.
     """
-    found: list[Record] = []
+    best_records: list[Record] = []
     for points in _by_point(runs, records).values():
         best = max(points, key=lambda label: _validation(points[label])) if len(points) > 1 else next(iter(points))
-        found.extend(record._replace(label=best) for record in points[best])
-    return found
+        best_records.extend(record._replace(label=best) for record in points[best])
+    return best_records
 
 
 def _by_point(runs: Sequence[Planned], records: Mapping[str, Record]) -> dict[str, dict[str, list[Record]]]:
@@ -57,26 +66,38 @@ def _validation(records: Sequence[Record]) -> float:
         if record.final is not None:
             row = record.history()[int(record.final["epoch"]) - 1]
             if "val_accuracy" not in row:
-                raise InputError(f"{record.path}: has no validation accuracy to choose by.")
+                raise InputError(f"{record.path}: the run has no validation accuracy to choose a value by.")
             found.append(row["val_accuracy"])
     return mean(found) if found else -1.0
 
 
-KEPT = ("weights", "results")
-PATIENCE = 0.5  # seconds between checks of a run that another process trains
-
-
 class Outcome(NamedTuple):
-    """What became of the runs of a plan."""
+    """The outcome of the runs of a plan.
 
-    finished: list[Planned]  # now or before
-    skipped: list[Planned]  # because the time budget was used up
+    Args:
+        finished: The finished runs, including those that had finished before.
+        skipped: The runs that were not started, because the time budget was used up.
+        failed: The runs that failed, each with the reason.
+        retries: How often a run lost its process and was resumed.
+        seconds: The time that the execution took.
+
+    Example:
+        >>> import tempfile
+        >>> from labelkin.comparison import Plan, execute
+        >>> plan = Plan.from_dict({"objectives": ["one-hot"], "training": {"epochs": 1}})
+        >>> outcome = execute(plan, tempfile.mkdtemp())
+        >>> len(outcome.finished), len(outcome.failed)
+        (1, 0)
+    """
+
+    finished: list[Planned]
+    skipped: list[Planned]
     failed: list[tuple[Planned, str]]
     retries: int
     seconds: float
 
 
-def outlook(plan: Plan, store: Path) -> str:
+def describe_plan(plan: Plan, store: Path) -> str:
     """Describe the runs of a plan in one line."""
     runs = _once(plan.runs())
     done = sum(is_finished(store, run) for run in runs)
@@ -117,6 +138,13 @@ def execute(
     Returns:
         The outcome, including runs that failed. Errors that stop all runs are raised: bad input, a full disk, and Ctrl-C as
         `Interrupted`.
+
+    Example:
+        >>> import tempfile
+        >>> from labelkin.comparison import Plan, execute
+        >>> plan = Plan.from_dict({"objectives": ["one-hot"], "seeds": [0, 1], "training": {"epochs": 1}})
+        >>> [run.title for run in execute(plan, tempfile.mkdtemp()).finished]
+        ['one-hot seed 0', 'one-hot seed 1']
     """
     check_choice("engine", engine, ENGINES)
     check_count("jobs", jobs)
@@ -127,15 +155,15 @@ def execute(
     cache = DataCache() if data is None else data
     _check_all(waiting, cache)
     folder.mkdir(parents=True, exist_ok=True)
-    say(outlook(plan, folder))
+    say(describe_plan(plan, folder))
     work = _Work(folder, waiting, budget, say, at_once=jobs, weights=keep == "weights")
     if waiting:
         for event in _events(engine, work, jobs, address, cache, progress):
-            work.heard(event)
+            work.handle(event)
     skipped = [run for run in runs if run in work.queue or run in work.elsewhere]
     if skipped and budget is not None:
         say(
-            f"{len(skipped)} of {len(runs)} runs are left: they would not have finished within the budget of "
+            f"{len(skipped)} of {len(runs)} runs were skipped, because they would not have finished within the budget of "
             f"{budget:g} s; run the same command again to train them."
         )
     lost = {run.id for run, _ in work.failed}
@@ -154,7 +182,7 @@ def _events(
     if engine == "ray":
         return run_on_ray(work.jobs(), store=work.store, count=jobs if jobs > 1 else None, address=address)
     if address is not None:
-        raise InputError("--address: needs `--engine ray`.")
+        raise InputError("--address: expected `--engine ray` with it.")
     if jobs > 1:
         return run_in_processes(work.jobs(), count=jobs)
     return run_here(work.jobs(), data=data, progress=progress)
@@ -199,14 +227,14 @@ class _Work:
         return Job(run.title, run.spec, folder)
 
     def _has_time(self) -> bool:
-        """Whether a run of average length would finish within the budget."""
+        """Return whether a run of average length would finish within the budget."""
         spent = monotonic() - self.begun
-        return self.budget is None or spent + self._seconds_a_run() * self.at_once <= self.budget
+        return self.budget is None or spent + self._seconds_per_run() * self.at_once <= self.budget
 
-    def _seconds_a_run(self) -> float:
+    def _seconds_per_run(self) -> float:
         return (monotonic() - self.begun) / self.done if self.done else 0.0
 
-    def heard(self, event: Event) -> None:
+    def handle(self, event: Event) -> None:
         if event.kind == "stopped":
             raise Interrupted
         if event.kind == "full":
@@ -234,13 +262,13 @@ class _Work:
         left = self.total - self.done - len(self.failed)
         record = read_record(self.store / run.name)
         accuracy = "" if record is None or record.final is None else f"  {100 * record.final['accuracy']:.2f} %"
-        estimate = f", about {in_words(left * self._seconds_a_run())} left" if left else ""
+        estimate = f", about {in_words(left * self._seconds_per_run())} left" if left else ""
         self.say(f"[{self.done}/{self.total}] {run.title}{accuracy}{estimate}")
 
 
 def is_finished(store: Path, run: Planned) -> bool:
-    """Whether the store holds the results of a run."""
-    return (store / run.name / "final.json").exists() and (store / run.name / "config.json").exists()
+    """Return whether the store contains the results of a run."""
+    return is_finished_run(store / run.name)
 
 
 def raise_failures(outcome: Outcome) -> None:
@@ -266,10 +294,10 @@ def _once(runs: Sequence[Planned]) -> list[Planned]:
 
 def _check_all(runs: Sequence[Planned], data: DataCache) -> None:
     """Check data and options of all runs before any training."""
-    for run in _once_a_seed(runs):
-        check(run.spec, data.workspace(run.spec))
+    for run in _one_seed_each(runs):
+        check_run(run.spec, data.workspace(run.spec))
 
 
-def _once_a_seed(runs: Sequence[Planned]) -> list[Planned]:
-    """Return one of the runs that differ in the seed alone."""
+def _one_seed_each(runs: Sequence[Planned]) -> list[Planned]:
+    """Return one of the runs that differ only in the seed."""
     return list({dumps(replace(r.spec, settings=replace(r.spec.settings, seed=0)).as_dict()): r for r in runs}.values())

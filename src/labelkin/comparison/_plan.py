@@ -12,7 +12,15 @@ from typing import Any, Self
 from labelkin._checks import InputError, check_choice, check_count, check_names, listed, near
 from labelkin._extras import require
 from labelkin.objectives import OBJECTIVES
-from labelkin.runs import RunSpec, check_words, current_options, described, folder_name, known_spelling, run_id
+from labelkin.runs import (
+    RunSpec,
+    accepted_options,
+    check_relation_name,
+    current_options,
+    folder_name,
+    label_for,
+    run_id,
+)
 from labelkin.training import Settings
 
 PROTOCOLS = ("clean", "as-published")
@@ -22,7 +30,20 @@ UNFAIR = {"report": "auto or last", "evaluation": "eval"}  # the values that the
 
 @dataclass(frozen=True, kw_only=True)
 class Arm:
-    """One row of a comparison: an objective with its options. Options in `grid` have several values to choose from."""
+    """One row of a comparison: an objective with its options.
+
+    Args:
+        label: The name of the row.
+        objective: A name in `labelkin.OBJECTIVES`.
+        options: Keyword arguments of the objective.
+        grid: Options with several values; the best values on validation data are chosen.
+        training: Training settings of this objective alone, for the protocol "as-published".
+
+    Example:
+        >>> from labelkin.comparison import Arm
+        >>> Arm(label="smooth", objective="label-smoothing", grid={"smoothing": [0.1, 0.2]}).points()
+        [{'smoothing': 0.1}, {'smoothing': 0.2}]
+    """
 
     label: str
     objective: str
@@ -35,18 +56,30 @@ class Arm:
             object.__setattr__(self, name, current_options(self.objective, getattr(self, name)))
 
     def points(self) -> list[dict[str, Any]]:
-        """List the options of each point of the grid; without a grid, the options alone."""
+        """Return the options of each point of the grid; without a grid, a list with the options."""
         names = list(self.grid)
         return [{**self.options, **dict(zip(names, values, strict=True))} for values in product(*self.grid.values())]
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A run of a plan."""
+    """A run of a plan.
+
+    Args:
+        label: The row of the comparison that it belongs to.
+        spec: The configuration of the run.
+        chosen: The names of the options that come from a grid.
+
+    Example:
+        >>> from labelkin.comparison import Plan
+        >>> run = Plan.from_dict({"data": "digits", "objectives": ["one-hot"], "seeds": [3]}).runs()[0]
+        >>> run.title
+        'one-hot seed 3'
+    """
 
     label: str
     spec: RunSpec
-    chosen: tuple[str, ...] = ()  # the options that come from a grid
+    chosen: tuple[str, ...] = ()
 
     @cached_property
     def id(self) -> str:
@@ -60,22 +93,40 @@ class Planned:
 
     @property
     def title(self) -> str:
+        """The label with the values from a grid and the seed, such as `"label-embedding tau=3 seed 0"`."""
         return f"{self.point} seed {self.spec.settings.seed}"
 
     @property
     def point(self) -> str:
-        """The label with the values from a grid: `"label-embedding tau=3"`."""
-        names = known_spelling(self.spec.objective, dict.fromkeys(self.chosen))
-        return described(self.label, {name: self.spec.options[name] for name in names})
+        """The label with the values from a grid, such as `"label-embedding tau=3"`."""
+        names = accepted_options(self.spec.objective, dict.fromkeys(self.chosen))
+        return label_for(self.label, {name: self.spec.options[name] for name in names})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Data x backbones x taxonomies x objectives x seeds under one protocol.
+    """A comparison plan: every combination of data, backbones, taxonomies, objectives and seeds.
 
-    The protocol `clean`, the default, trains every objective alike, evaluates in eval mode, and reports the best epoch on
-    validation data or the last epoch. `as-published` also allows what some papers did: training settings per objective,
-    evaluation in training mode, and reporting the best epoch on the test set.
+    The protocol "clean", the default, trains all objectives with the same settings, evaluates in eval mode, and reports the
+    best epoch on validation data or the last epoch. "as-published" also allows the practices of some papers: training settings
+    per objective, evaluation in training mode, and reporting the best epoch on the test set.
+
+    Args:
+        data: Names or paths for `labelkin.data.load`.
+        backbone: Names for `labelkin.models.build`. None chooses one by the shape of the data.
+        taxonomy: Names of shipped trees, files, or "wordnet". None uses the tree of the data, or builds one from them.
+        data_options: Keyword arguments of `labelkin.data.load`.
+        arms: The objectives with their options.
+        seeds: One run per seed.
+        training: Fields of `labelkin.training.Settings`.
+        protocol: "clean" or "as-published".
+        reference: The label that the others are compared with.
+
+    Example:
+        >>> from labelkin.comparison import Plan
+        >>> plan = Plan.from_dict({"data": "digits", "objectives": ["one-hot", "label-smoothing"], "seeds": [0, 1]})
+        >>> [run.title for run in plan.runs()]
+        ['one-hot seed 0', 'label-smoothing seed 0', 'one-hot seed 1', 'label-smoothing seed 1']
     """
 
     data: tuple[str, ...] = ("digits",)
@@ -92,7 +143,7 @@ class Plan:
         check_choice("protocol", self.protocol, PROTOCOLS)
         check_names("objectives", [arm.label for arm in self.arms])
         if not self.seeds:
-            raise InputError("seeds: expected at least one.")
+            raise InputError("seeds: expected at least one seed.")
         for seed in self.seeds:
             check_count("seed", seed, least=0)
         for name in ("data", "backbone", "taxonomy", "seeds"):
@@ -108,14 +159,14 @@ class Plan:
     def _check(self, arm: Arm) -> None:
         if arm.training and self.protocol == "clean":
             raise InputError(
-                f"{arm.label}: the clean protocol trains all objectives alike; move `training` to the plan, or set "
-                "`protocol: as-published`."
+                f"{arm.label}: the clean protocol trains all objectives with the same settings; move `training` to the "
+                "plan, or set `protocol: as-published`."
             )
         if "seed" in {**self.training, **arm.training}:
-            raise InputError("training: list the seeds of a plan under `seeds`; leave `seed` out.")
+            raise InputError("training: a plan takes its seeds from `seeds`; leave `seed` out.")
         if arm.grid and not self.data_options.get("validation_fraction"):
             raise InputError(
-                f"{arm.label}: {listed(list(arm.grid))} is chosen on a validation split; set one, as "
+                f"{arm.label}: {listed(list(arm.grid))} is chosen on a validation split, but there is none; set one, such as "
                 "`data_options: {validation_fraction: 0.1}`."
             )
         for name, values in arm.grid.items():
@@ -123,10 +174,10 @@ class Plan:
                 raise InputError(f"{arm.label}: the grid of {name!r} has no values.")
             _check_once(f"{arm.label}, the grid of {name!r}", values)
         for options in arm.points():
-            check_words(options)
+            check_relation_name(options)
 
     def runs(self) -> list[Planned]:
-        """List all runs, seed by seed, so that there are early results for all objectives."""
+        """Return all runs, seed by seed, so that all objectives have early results."""
         settings = Settings.of(**self.training)
         return [
             Planned(
@@ -178,7 +229,7 @@ class Plan:
 def _check_once(what: str, values: Sequence[Any]) -> None:
     """Refuse duplicates. 1 and 1.0 are the same: such a run would count twice."""
     if any(value in values[:place] for place, value in enumerate(values)):
-        raise InputError(f"{what}: expected each once, got {', '.join(map(str, values))}.")
+        raise InputError(f"{what}: expected no duplicates, got {', '.join(map(str, values))}.")
 
 
 def _arms(given: Any) -> list[Arm]:
@@ -214,7 +265,25 @@ _SCIENTIFIC = re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$")
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:
-    """Read the plan of a YAML file. Duplicate keys are refused, because YAML would silently drop the first."""
+    """Read a plan from a YAML file.
+
+    Duplicate keys are refused, because YAML would silently drop the first.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The plan.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from labelkin.comparison import read_plan
+        >>> file = Path(tempfile.mkdtemp(), "plan.yaml")
+        >>> size = file.write_text("data: digits\\nobjectives: [one-hot, label-smoothing]\\nseeds: [0, 1, 2]")
+        >>> len(read_plan(file).runs())
+        6
+    """
     yaml = require("yaml", extra="yaml", use="reading a plan")
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -237,7 +306,7 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
 
 
 def _loader(yaml: Any) -> Any:
-    """Return a safe loader that refuses duplicate keys and reads `1e-3` as a number, which YAML 1.1 reads as text."""
+    """Return a safe loader that refuses duplicate keys and reads `1e-3` as a number (YAML 1.1 reads it as text)."""
 
     class Strict(yaml.SafeLoader):  # type: ignore[misc]
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
@@ -247,8 +316,8 @@ def _loader(yaml: Any) -> Any:
                     raise yaml.constructor.ConstructorError(
                         None, None, f"the key {key!r} is given twice", node.start_mark
                     )
-            found: dict[Any, Any] = super().construct_mapping(node, deep)
-            return found
+            mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+            return mapping
 
     Strict.yaml_implicit_resolvers = {k: list(v) for k, v in yaml.SafeLoader.yaml_implicit_resolvers.items()}
     Strict.add_implicit_resolver("tag:yaml.org,2002:float", _SCIENTIFIC, list("-+0123456789."))

@@ -40,12 +40,12 @@ def paired(differences: Sequence[float]) -> Paired:
     count = len(differences)
     if count < 2:
         return Paired(differences[0] if count else nan, nan, nan, nan, None)
-    centre, spread = mean(differences), stdev(differences)
-    supposed = spread if spread > TIE * abs(centre) else abs(centre)
-    reach = student(count - 1) * supposed / sqrt(count)
+    center, spread = mean(differences), stdev(differences)
+    assumed = spread if spread > TIE * abs(center) else abs(center)
+    reach = student(count - 1) * assumed / sqrt(count)
     low, high = bootstrap(differences)
-    settled_by = seeds_to_settle(centre, supposed)
-    return Paired(centre, spread, min(low, centre - reach), max(high, centre + reach), settled_by)
+    needed = seeds_to_settle(center, assumed)
+    return Paired(center, spread, min(low, center - reach), max(high, center + reach), needed)
 
 
 def better_by_chance(rivals: int) -> str:

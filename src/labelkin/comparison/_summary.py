@@ -14,10 +14,30 @@ from labelkin.metrics import first_epoch_reaching, share_of_epochs_saved
 from labelkin.runs import Record, settings_that_count
 
 REFERENCE = "one-hot"
+# Settings in which the runs of one comparison may differ.
+IGNORED_SETTINGS = ("seed", "workers", "threads", "devices", "strategy", "accelerator")
+# Metrics that a row averages over seeds, besides accuracy and seconds.
+MEANS = ("top5", "severity", "ahd5", "ece", "crm_accuracy", "crm_severity", "crm_ahd5", "structure", "bleu")
 
 
 class Row(NamedTuple):
-    """An objective's results over seeds: means, and standard deviations if there are several seeds."""
+    """The results of an objective over seeds: means, and standard deviations if there are several seeds.
+
+    Accuracies and shares are between 0 and 1. Values are NaN where they are undefined.
+
+    Args:
+        label: The objective with its options, or the plan's name for it.
+        objective: The name of the objective.
+        runs: The number of finished runs.
+        seeds: Their seeds.
+        accuracy: The mean test accuracy.
+        accuracy_spread: The standard deviation of the test accuracy.
+
+    Example:
+        >>> from labelkin.comparison import Row
+        >>> Row("one-hot", "one-hot", runs=3, seeds=(0, 1, 2), accuracy=0.91, accuracy_spread=0.01).runs
+        3
+    """
 
     label: str
     objective: str
@@ -25,7 +45,7 @@ class Row(NamedTuple):
     seeds: tuple[int, ...]
     accuracy: float
     accuracy_spread: float
-    difference: float = nan  # in accuracy to the reference, averaged over pairs of runs with the same seed
+    difference: float = nan  # of the accuracy to the reference's, averaged over pairs of runs with the same seed
     difference_spread: float = nan
     difference_low: float = nan  # 95 % interval of the mean difference
     difference_high: float = nan
@@ -49,62 +69,91 @@ class Row(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Objectives trained in one setting: a row per objective, and the records of the runs."""
+    """The comparison of objectives that were trained in one setting. `print` shows it as a table.
+
+    Args:
+        rows: One row per objective.
+        reference: The label that the others are compared with. None if it has no finished runs.
+        data: The name or path of the data.
+        tree: The origin of the tree that severities are measured on, in words.
+        folder: The folder of the runs.
+        records: The finished runs by label.
+        unfinished: The runs that have not finished.
+        not_begun: The folder names of the plan's runs that have not begun.
+
+    Example:
+        >>> import labelkin, tempfile
+        >>> compared = labelkin.compare("digits", objectives=["one-hot"], out=tempfile.mkdtemp(), epochs=1)
+        >>> compared.reference, compared.data, [row.runs for row in compared.rows]
+        ('one-hot', 'digits', [1])
+    """
 
     rows: list[Row]
     reference: str | None
     data: str
-    tree: str  # where the tree for the severity came from
+    tree: str
     folder: Path
-    records: dict[str, list[Record]]  # the finished runs, by label
+    records: dict[str, list[Record]]
     unfinished: list[Record]
-    not_begun: Sequence[str] = ()  # folder names of the plan's runs that have not begun
+    not_begun: Sequence[str] = ()
 
     def __str__(self) -> str:
-        return table.as_text(self)
+        return table.comparison_as_text(self)
 
     def _repr_html_(self) -> str:
-        return table.as_html(self)
+        return table.comparison_as_html(self)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values; NaN where a number is undefined."""
-        return {**table.as_dict(self), "not_begun": list(self.not_begun)}
+        return {**table.comparison_as_dict(self), "not_begun": list(self.not_begun)}
 
 
-def summarise(records: Iterable[Record], *, reference: str | None = REFERENCE) -> Comparison:
+def summarize(records: Iterable[Record], *, reference: str | None = REFERENCE) -> Comparison:
     """Compare the runs of one setting (data, backbone, training) by label.
 
     Args:
         records: The runs.
-        reference: The label that the others are compared with. Without runs of it, differences are NaN.
+        reference: The label that the others are compared with. If it has no finished runs, differences are NaN.
+
+    Returns:
+        The comparison.
+
+    Example:
+        >>> import labelkin, tempfile
+        >>> store = tempfile.mkdtemp()
+        >>> run = labelkin.train("digits", out=f"{store}/run", epochs=1)
+        >>> [row.label for row in labelkin.comparison.summarize(labelkin.runs.Store(store).records()).rows]
+        ['one-hot']
     """
     given = list(records)
     if not given:
         raise InputError("compare: there are no runs to compare.")
-    if len(settings := by_setting(given)) > 1:
+    if len(settings := group_by_setting(given)) > 1:
         raise InputError(
             f"compare: expected runs of one setting, got {len(settings)}: {listed([name for name, _ in settings.values()], 3)}."
         )
     grouped: dict[str, list[Record]] = {}
-    for record in _one_a_seed(record for record in given if record.finished):
+    for record in _one_per_seed(record for record in given if record.finished):
         grouped.setdefault(record.label, []).append(record)
     rows = [_row(label, sorted(runs, key=lambda r: r.seed)) for label, runs in grouped.items()]
-    stand = [row if reference not in grouped else _against(row, grouped[row.label], grouped[reference]) for row in rows]
-    known = [(row.accuracy, row.severity) for row in stand]
+    compared = [
+        row if reference not in grouped else _against(row, grouped[row.label], grouped[reference]) for row in rows
+    ]
+    known = [(row.accuracy, row.severity) for row in compared]
     leads = front([point if not isnan(point[1]) else (point[0], 0.0) for point in known])
     return Comparison(
-        rows=[row._replace(on_front=lead) for row, lead in zip(stand, leads, strict=True)],
+        rows=[row._replace(on_front=lead) for row, lead in zip(compared, leads, strict=True)],
         reference=reference if reference in grouped else None,
         data=given[0].data,
-        tree=tree_in_words(given[0].config),
+        tree=describe_tree(given[0].config),
         folder=given[0].path.parent,
         records=grouped,
         unfinished=[record for record in given if not record.finished],
     )
 
 
-def _one_a_seed(records: Iterable[Record]) -> Iterable[Record]:
-    """Keep one run per label and seed: a seed trained twice, on other threads or an older revision, counts once."""
+def _one_per_seed(records: Iterable[Record]) -> Iterable[Record]:
+    """Keep one run per label and seed, that of the latest revision of the objective."""
     kept: dict[tuple[str, int], Record] = {}
     for record in records:
         known = kept.setdefault((record.label, record.seed), record)
@@ -113,32 +162,22 @@ def _one_a_seed(records: Iterable[Record]) -> Iterable[Record]:
     return kept.values()
 
 
-def by_setting(records: Iterable[Record]) -> dict[str, tuple[str, list[Record]]]:
-    """Group runs that differ in objective, options and seed alone. Returns a name and the runs of each group."""
-    found: dict[str, tuple[str, list[Record]]] = {}
+def group_by_setting(records: Iterable[Record]) -> dict[str, tuple[str, list[Record]]]:
+    """Group runs that differ only in objective, options and seed. Returns a name and the runs of each group."""
+    groups: dict[str, tuple[str, list[Record]]] = {}
     for record in records:
         config = record.config
         content = config.get("data_id")  # the content at a path may have changed
         alike = [config["data"], content, config["data_options"], config["resolved_backbone"], config["taxonomy"]]
         counted = settings_that_count(config["settings"])
-        training = {name: value for name, value in counted.items() if name not in NO_MATTER}
+        training = {name: value for name, value in counted.items() if name not in IGNORED_SETTINGS}
         key = dumps([alike, training], sort_keys=True)
         name = f"{record.data}, {record.backbone}, {training['epochs']} epochs"
-        found.setdefault(key, (name, []))[1].append(record)
-    return found
+        groups.setdefault(key, (name, []))[1].append(record)
+    return groups
 
 
-NO_MATTER = (
-    "seed",
-    "workers",
-    "threads",
-    "devices",
-    "strategy",
-    "accelerator",
-)  # settings that do not matter for a comparison
-
-
-def only(records: Sequence[Record], labels: Sequence[str]) -> list[Record]:
+def runs_with_labels(records: Sequence[Record], labels: Sequence[str]) -> list[Record]:
     """Return the runs with these labels."""
     known = sorted({record.label for record in records})
     for label in labels:
@@ -149,8 +188,8 @@ def only(records: Sequence[Record], labels: Sequence[str]) -> list[Record]:
     return [record for record in records if record.label in labels]
 
 
-def tree_in_words(config: Mapping[str, Any]) -> str:
-    """Say where the tree of a run came from."""
+def describe_tree(config: Mapping[str, Any]) -> str:
+    """Describe the origin of the tree of a run."""
     if config["tree"] == "given":
         return f"{config['taxonomy']!r}, as given"
     if config["tree"] == "none":
@@ -182,14 +221,11 @@ def _row(label: str, runs: Sequence[Record]) -> Row:
     )
 
 
-MEANS = ("top5", "severity", "ahd5", "ece", "crm_accuracy", "crm_severity", "crm_ahd5", "structure", "bleu")
-
-
 def _against(row: Row, runs: Sequence[Record], reference: Sequence[Record]) -> Row:
     """Add the paired difference to the reference, and the epoch at which a row reaches the reference's best."""
     theirs = {run.seed: (run.final or {})["accuracy"] for run in reference}
-    apart = [(run.final or {})["accuracy"] - theirs[run.seed] for run in runs if run.seed in theirs]
-    found: Paired = paired(apart)
+    differences = [(run.final or {})["accuracy"] - theirs[run.seed] for run in runs if run.seed in theirs]
+    found: Paired = paired(differences)
     ours, their_curve = curve(runs), curve(reference)
     reached, saved = first_epoch_reaching(ours, their_curve), share_of_epochs_saved(ours, their_curve)
     return row._replace(
@@ -241,7 +277,7 @@ def _any_record(comparison: Comparison) -> Record:
 
 def _facts(comparison: Comparison) -> dict[str, Any]:
     config = _any_record(comparison).config
-    training = {name: value for name, value in config["settings"].items() if name not in NO_MATTER}
+    training = {name: value for name, value in config["settings"].items() if name not in IGNORED_SETTINGS}
     return {**training, **config["data_options"]}
 
 

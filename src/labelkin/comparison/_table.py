@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from labelkin.comparison._summary import Comparison, Row
 
 UNDEFINED = "–"
+MANY = 5  # with fewer objectives, the number that looks better by chance rounds to 0
 Cell = Callable[["Row"], str]
 
 
@@ -60,7 +61,7 @@ COLUMNS: dict[str, Cell] = {
     "seconds": lambda row: _plain(row.seconds, 1),
 }
 # The columns that fit a terminal. Markdown, CSV and HTML have all columns.
-SHORT = (
+TERMINAL_COLUMNS = (
     "objective",
     "accuracy %",
     "against {reference}",
@@ -74,22 +75,22 @@ SHORT = (
 )
 
 
-def columns_of(comparison: Comparison, columns: Sequence[str] = tuple(COLUMNS)) -> list[str]:
+def table_columns(comparison: Comparison, columns: Sequence[str] = tuple(COLUMNS)) -> list[str]:
     """Return the columns that are not empty in all rows."""
     return [c for c in columns if any(COLUMNS[c](row) not in ("", UNDEFINED) for row in comparison.rows)]
 
 
-def headings(comparison: Comparison, columns: Sequence[str]) -> list[str]:
+def table_headings(comparison: Comparison, columns: Sequence[str]) -> list[str]:
     """Return the headings of columns."""
     return [column.format(reference=comparison.reference or "the reference") for column in columns]
 
 
-def cells(row: Row, columns: Sequence[str]) -> list[str]:
+def table_cells(row: Row, columns: Sequence[str]) -> list[str]:
     """Return the cells of a row."""
     return [COLUMNS[column](row) for column in columns]
 
 
-def verdict(comparison: Comparison) -> str:
+def comparison_verdict(comparison: Comparison) -> str:
     """Return one sentence on the differences to the reference."""
     reference = comparison.reference
     others = [row for row in comparison.rows if row.label != reference]
@@ -129,19 +130,23 @@ def _advice(rivals: Sequence[Row]) -> str:
     return f" About {nearest.seeds_to_settle} seeds would show the difference of {nearest.label} if it is this large."
 
 
-def notes(comparison: Comparison) -> list[str]:
+def comparison_notes(comparison: Comparison) -> list[str]:
     """Return what the table shows and how to read its columns, one sentence each."""
     name = comparison.reference or "the reference"
     spread = " ± is the standard deviation over seeds." if any(row.runs > 1 for row in comparison.rows) else ""
     unfinished = len(comparison.unfinished)
     rivals = sum(row.label != comparison.reference for row in comparison.rows)
+    chance = (
+        f" Of {rivals} objectives, about {better_by_chance(rivals)} look better by chance alone."
+        if rivals >= MANY
+        else ""
+    )
     return [
-        verdict(comparison),
+        comparison_verdict(comparison),
         *([f"{unfinished} of the runs have not finished and are left out."] if unfinished else []),
         f"accuracy, top-5: on the test set; higher is better.{spread}",
         f"against {name}: mean difference in percentage points of accuracy between runs with the same seed, with its 95 % "
-        f"interval (bootstrap, or Student's if wider). Of {rivals} objectives about {better_by_chance(rivals)} look better by "
-        "chance alone.",
+        f"interval (bootstrap, or Student's if wider).{chance}",
         "severity: mean height of the lowest common ancestor of truth and prediction, over the mistakes; AHD@5: mean tree "
         "distance of the five best classes to the truth; lower is better. Compare both only on the same tree and "
         f'distance. Distance: height of the lowest common ancestor (distance="height"). Tree: {comparison.tree}.',
@@ -151,39 +156,43 @@ def notes(comparison: Comparison) -> list[str]:
     ]
 
 
-def as_text(comparison: Comparison) -> str:
+def comparison_as_text(comparison: Comparison) -> str:
     """Return the table as aligned text."""
-    shown = columns_of(comparison, SHORT)
-    lines = [headings(comparison, shown), *(cells(row, shown) for row in comparison.rows)]
+    shown = table_columns(comparison, TERMINAL_COLUMNS)
+    lines = [table_headings(comparison, shown), *(table_cells(row, shown) for row in comparison.rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(shown))]
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines)
 
 
-def as_markdown(comparison: Comparison) -> str:
+def comparison_as_markdown(comparison: Comparison) -> str:
     """Return the table as Markdown."""
-    shown = columns_of(comparison)
-    lines = [headings(comparison, shown), ["---"] * len(shown), *(cells(row, shown) for row in comparison.rows)]
+    shown = table_columns(comparison)
+    lines = [
+        table_headings(comparison, shown),
+        ["---"] * len(shown),
+        *(table_cells(row, shown) for row in comparison.rows),
+    ]
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
-def as_csv(comparison: Comparison) -> str:
+def comparison_as_csv(comparison: Comparison) -> str:
     """Return one row per objective with unrounded numbers."""
     return csv_text([{**row._asdict(), "seeds": " ".join(map(str, row.seeds))} for row in comparison.rows])
 
 
-def as_html(comparison: Comparison) -> str:
+def comparison_as_html(comparison: Comparison) -> str:
     """Return the table and its notes as HTML."""
 
     def line(values: Sequence[str], tag: str) -> str:
         return "<tr>" + "".join(f"<{tag}>{escape(value)}</{tag}>" for value in values) + "</tr>"
 
-    said = "".join(f"<p>{escape(note)}</p>" for note in notes(comparison))
-    shown = columns_of(comparison)
-    body = "".join(line(cells(row, shown), "td") for row in comparison.rows)
-    return f"<table>{line(headings(comparison, shown), 'th')}{body}</table>{said}"
+    said = "".join(f"<p>{escape(note)}</p>" for note in comparison_notes(comparison))
+    shown = table_columns(comparison)
+    body = "".join(line(table_cells(row, shown), "td") for row in comparison.rows)
+    return f"<table>{line(table_headings(comparison, shown), 'th')}{body}</table>{said}"
 
 
-def as_dict(comparison: Comparison) -> dict[str, Any]:
+def comparison_as_dict(comparison: Comparison) -> dict[str, Any]:
     """Return plain values; NaN where a number is undefined."""
     return {
         "folder": str(comparison.folder),

@@ -4,7 +4,6 @@
 
 import os
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Self
@@ -16,9 +15,9 @@ from torch import Tensor
 
 from labelkin._checks import InputError, check_choice, check_number, listed, plain
 from labelkin._extras import MissingExtra
-from labelkin.data import ArraySplit, Dataset
-from labelkin.objectives import OBJECTIVES, Context
-from labelkin.structure import Taxonomy, load_tree
+from labelkin.doors._training_inputs import given_tree, objective_context, own_random_state
+from labelkin.objectives import OBJECTIVES
+from labelkin.structure import Taxonomy
 from labelkin.training import (
     Model,
     Settings,
@@ -66,7 +65,7 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     A label in y may name an inner node of the taxonomy, where only the group of a sample is known ("animal"). Such a
     sample trains the objective through its `node` argument. `classes_` holds the leaves among the labels, so `predict`
-    returns leaves alone, and `score` counts a prediction for a sample labeled with an inner node as wrong.
+    returns only leaves, and `score` counts a prediction for a sample labeled with an inner node as wrong.
 
     Args:
         objective: A name of `labelkin.OBJECTIVES`. Inner-node labels need an objective over the nodes of a tree:
@@ -160,7 +159,7 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         X, y, weight, dtype = X[weight > 0], y[weight > 0], weight[weight > 0], X.dtype
-        tree = _given_tree(self.taxonomy)
+        tree = given_tree(self.taxonomy)
         labels, place = np.unique(y, return_inverse=True)
         inner = self._inner_nodes(labels, tree)
         self.classes_ = labels[~inner]
@@ -171,8 +170,8 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         data = standardized_dataset(columns, (np.cumsum(~inner) - 1).clip(0)[place], self.classes_)
         self.taxonomy_ = taxonomy_for(self.taxonomy if tree is None else tree, data)
         node = node_positions(labels, inner, self.taxonomy_)[place] if inner.any() else None
-        with _own_random_state():
-            context = _context(data, self.taxonomy_, weight, known=~inner[place])
+        with own_random_state():
+            context = objective_context(data, self.taxonomy_, weight, known=~inner[place])
             model = build_model(self.objective, options, self.backbone, data.shape, context, seed=settings.seed)
             precision = "64-true" if columns.dtype == torch.float64 else "32-true"
             task = WeightedClassify(data, weight * self._label_weights(labels, y, weight)[place], node)
@@ -187,8 +186,8 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         inner = np.isin([str(label) for label in labels.tolist()], names)
         if inner.any() and not OBJECTIVES[self.objective].takes_nodes:
             raise InputError(
-                f"y: {listed(labels[inner].tolist())} name inner nodes of the taxonomy, and the objective "
-                f"{self.objective!r} learns from classes alone; use an objective such as 'hierarchical', or label these "
+                f"y: {listed(labels[inner].tolist())} name inner nodes of the taxonomy, but the objective "
+                f"{self.objective!r} takes only classes; use an objective such as 'hierarchical', or label these "
                 "samples with classes."
             )
         return inner
@@ -206,8 +205,8 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         unknown, missing = [key for key in given if key not in known], [key for key in known if key not in given]
         if unknown and missing:
             raise InputError(
-                f"class_weight: {listed(unknown)} is not a label of y, and {listed(missing)} has no weight; give weights by "
-                "the labels of y."
+                f"class_weight: {listed(unknown)} not among the labels of y, and no weight for {listed(missing)}; use the "
+                "labels of y as keys."
             )
         for label, value in given.items():
             check_number(f"class_weight[{label!r}]", plain(value), low=0)
@@ -311,44 +310,16 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._evaluated(X, lambda model, inputs: model.objective.scores(model(inputs)))
 
     @torch.no_grad()
-    def _evaluated(self, X: Any, what: Callable[[Model, Tensor], Tensor]) -> Floats:
+    def _evaluated(self, X: Any, function: Callable[[Model, Tensor], Tensor]) -> Floats:
+        """Apply a function to the model and the standardized rows, in batches."""
         check_is_fitted(self, "model_")
         model = self.model_.eval()
         weights = next(model.parameters())
         dtype = np.float64 if weights.dtype == torch.float64 else np.float32
         columns = self._columns(validate_data(self, X, reset=False, dtype=FLOATS), dtype)
-        parts = [what(model, part.to(weights.device)).cpu() for part in torch.split(columns, PREDICTED_AT_ONCE)]
+        parts = [function(model, part.to(weights.device)).cpu() for part in torch.split(columns, PREDICTED_AT_ONCE)]
         return torch.cat(parts).numpy()
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {**state, "model_": deepcopy(self.model_).cpu()} if hasattr(self, "model_") else state
-
-
-def _given_tree(choice: Any) -> Taxonomy | None:
-    """Return the whole taxonomy that was given; None without one, and for "wordnet", where every label is a class."""
-    if choice is None or (isinstance(choice, str) and choice == "wordnet"):
-        return None
-    if isinstance(choice, Mapping):
-        return Taxonomy.from_nested(choice)
-    return choice if isinstance(choice, Taxonomy) else load_tree(choice, others=("wordnet",))
-
-
-def _context(data: Dataset, taxonomy: Taxonomy | None, weight: Floats, known: npt.NDArray[np.bool_]) -> Context:
-    """Return what an objective is built from: the samples whose class is known, with their weights."""
-    assert isinstance(data.train, ArraySplit)
-    rows = torch.from_numpy(known)
-    return Context(
-        classes=data.classes,
-        taxonomy=taxonomy,
-        inputs=data.train.inputs[rows],
-        targets=data.train.targets[rows],
-        weights=None if (weight == weight[0]).all() else torch.from_numpy(weight[known]),
-        train_samples=len(data.train),
-    )
-
-
-def _own_random_state() -> AbstractContextManager[None]:
-    """Return a context within which seeds are set without a change to the caller's random numbers from torch."""
-    used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
-    return torch.random.fork_rng(devices=range(torch.cuda.device_count()) if used else ())

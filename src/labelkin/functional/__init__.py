@@ -17,6 +17,7 @@ from labelkin.functional._cross_entropy import (
 )
 from labelkin.functional._cross_entropy import is_soft as is_soft
 from labelkin.functional._hierarchical import (
+    ancestors,
     conditional_softmax,
     convex_hierarchical,
     hierarchical,
@@ -65,6 +66,7 @@ __all__ = [
     "ClassSums",
     "EmbeddingTerms",
     "TreeIndex",
+    "ancestors",
     "bounded_eps",
     "bounded_eps_inverse",
     "class_penalty",

@@ -9,8 +9,10 @@ nothing, on the path it makes the loss infinite.
 """
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from labelkin.functional import _kernels as kernels
 from labelkin.functional._cross_entropy import expected, is_masked, is_soft
 from labelkin.functional._tree import (
     TreeIndex,
@@ -44,6 +46,8 @@ def conditional_softmax(logits: Tensor, target: Tensor, tree: TreeIndex) -> Tens
         >>> conditional_softmax(torch.zeros(1, 4), tree.leaves[:1], tree)  # log 2 for pet, log 2 for cat
         tensor([1.3863])
     """
+    if kernels.fits(logits, target, tree):
+        return kernels.conditional_softmax(logits, target, tree)
     log_p = open_log_softmax(logits, tree)
     return _path_loss(log_p, torch.ones_like(tree.parent, dtype=log_p.dtype), target, tree)
 
@@ -70,6 +74,8 @@ def hierarchical(logits: Tensor, target: Tensor, tree: TreeIndex, *, targets: st
         >>> hierarchical(torch.zeros(1, 4), tree.leaves[:1], tree)  # 2 log 2 + log 2, and 0.5 for pet
         tensor([2.5794])
     """
+    if kernels.fits_hierarchical(logits, target, tree):
+        return kernels.hierarchical(logits, target, tree, targets=targets)
     log_p = open_log_softmax(logits, tree)
     mass = _inner_mass(log_p, target, tree)
     if targets == "path":
@@ -99,6 +105,8 @@ def convex_hierarchical(logits: Tensor, target: Tensor, tree: TreeIndex, *, soft
         >>> convex_hierarchical(torch.zeros(1, 4), tree.leaves[:1], tree)  # log 2 + (log 2) / 2
         tensor([1.0397])
     """
+    if not soft_off_path and kernels.fits(logits, target, tree):
+        return kernels.convex_hierarchical(logits, target, tree)
     log_p = open_log_softmax(logits, tree)
     weights = 1 / (tree.lengths[tree.parent] + 1).to(log_p.dtype)
     loss = _path_loss(log_p, weights, target, tree)
@@ -131,12 +139,52 @@ def hierarchical_cross_entropy(
         >>> hierarchical_cross_entropy(torch.zeros(1, 3), tree.leaves[:1], tree, alpha=0.0)  # log 3
         tensor([1.0986])
     """
+    if kernels.fits(leaf_logits, target, tree):
+        return kernels.hierarchical_cross_entropy(leaf_logits, target, tree, alpha=alpha, normalize=normalize)
     subtree = open_subtree_logsumexp(leaf_logits, tree)
     above_it = take(subtree, tree.parent)
     log_p = subtree[..., 1:] - above_it.masked_fill(is_masked(above_it), 0)  # a masked node stays masked below itself
     weights = torch.exp(-alpha * tree.lengths.to(log_p.dtype))
     weights = weights / weights.sum() if normalize else weights
     return _path_loss(log_p, weights[1:], target, tree)
+
+
+def ancestors(leaf_logits: Tensor, target: Tensor, tree: TreeIndex, *, weight: float) -> Tensor:
+    """Compute the ancestors term, `weight` times the sum of `-log P(a)` over the inner, non-root nodes a above the class.
+
+    P(a) is the sum of a flat softmax over the leaves below a. The term is added to a loss on the classes. Added to cross
+    entropy it weighs `-log p(node | parent)` along the path by 1 plus `weight` times the number of inner, non-root nodes of
+    the path at or below that node.
+
+    A target that is an inner node is known down to that node, so the sum runs over the node itself and the non-root nodes
+    above it. For a leaf it runs over the nodes above alone, because the loss on the classes holds the leaf already.
+
+    Args:
+        leaf_logits: (..., K) one logit for each class.
+        target: known nodes (...,) or class probabilities (..., K), for which the term is the expected one.
+        tree: the index arrays of the taxonomy, from `tree_index`.
+        weight: the factor of the sum, at least 0; 0 gives 0.
+
+    Returns:
+        (...,) one loss per sample.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy
+        >>> from labelkin.functional import ancestors, tree_index
+        >>> tree = tree_index(Taxonomy.from_paths(["pet/cat", "pet/dog", "car"]))
+        >>> ancestors(torch.zeros(1, 3), tree.leaves[:1], tree, weight=1.0)  # log 3/2 for pet
+        tensor([0.4055])
+    """
+    if is_soft(target):
+        parents = tree.parent[tree.leaves - 1]
+        sums = F.pad(path_sum(_subtree_log_probs(leaf_logits, tree), tree), (1, 0))  # 0 for the root
+        return weight * expected(-take(sums, parents), target)
+    inner = torch.where(tree.leaf_class[target] < 0, target, F.pad(tree.parent, (1, 0))[target])
+    if kernels.fits(leaf_logits, target, tree):
+        return kernels.ancestors(leaf_logits, inner, tree, weight=weight, base=weight)
+    ones = torch.ones_like(tree.parent, dtype=leaf_logits.dtype)
+    return weight * _path_loss(_subtree_log_probs(leaf_logits, tree), ones, inner, tree)
 
 
 def open_log_softmax(logits: Tensor, tree: TreeIndex) -> Tensor:
@@ -152,6 +200,12 @@ def open_subtree_logsumexp(leaf_logits: Tensor, tree: TreeIndex) -> Tensor:
     """Compute the log of the summed exponentials below every node (..., N); -inf where all leaves are masked."""
     subtree = subtree_logsumexp(_floored(leaf_logits), tree)
     return subtree.masked_fill(subtree < _floor(subtree) / 2, -torch.inf)
+
+
+def _subtree_log_probs(leaf_logits: Tensor, tree: TreeIndex) -> Tensor:
+    """Compute `log P` (..., N - 1) of every non-root node, the log of the summed softmax over its leaves."""
+    subtree = open_subtree_logsumexp(leaf_logits, tree)
+    return subtree[..., 1:] - subtree[..., :1].masked_fill(is_masked(subtree[..., :1]), 0)
 
 
 def _floored(logits: Tensor) -> Tensor:

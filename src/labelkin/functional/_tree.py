@@ -41,6 +41,20 @@ class TreeIndex(NamedTuple):
 
 
 def tree_index(taxonomy: Taxonomy) -> TreeIndex:
+    """Build the index arrays of a taxonomy, on the CPU.
+
+    Args:
+        taxonomy: the tree of the classes.
+
+    Returns:
+        The index arrays; their memory grows linearly with the number of nodes.
+
+    Example:
+        >>> from labelkin import Taxonomy
+        >>> from labelkin.functional import tree_index
+        >>> tree_index(Taxonomy.from_paths(["pet/cat", "pet/dog", "car"])).lengths  # root, pet, car, cat, dog
+        tensor([0, 1, 1, 2, 2])
+    """
     nodes = len(taxonomy)
     groups = [children - 1 for children in taxonomy.children if len(children)]
     order, blocks = _packed(groups, pad=nodes - 1)

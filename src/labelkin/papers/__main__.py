@@ -1,4 +1,4 @@
-"""`python -m labelkin.papers._documents [RESULTS] [DOCS]`, from the root of the repository."""
+"""Write the generated documents: `python -m labelkin.papers [RESULTS] [DOCS]`, from the root of the repository."""
 
 import sys
 

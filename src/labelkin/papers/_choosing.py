@@ -1,4 +1,4 @@
-"""docs/choosing.md: which objective for which problem, as far as the results say."""
+"""Generate docs/choosing.md: which objective to choose for which problem, according to the results."""
 
 from collections.abc import Callable, Sequence
 from math import isnan, nan
@@ -10,22 +10,24 @@ from labelkin.papers._needs import by_need
 from labelkin.papers._settings import SHOWN_BETTER, SHOWN_WORSE, Setting, by_objective, outcome, points, settings_of
 from labelkin.runs import Results
 
-INTRODUCTION = """# Which objective for my problem
+INTRODUCTION = """# Which objective to choose
 
-Written by `make docs` from `results/*.json`; no number here is typed by hand. Differences are in points of test accuracy to
-one-hot cross entropy, run by run with the same seed, with the 95 % interval where there are two seeds or more; without an
-interval nothing is shown. Severity and AHD@5 (the mean tree distance of the five first guesses) are lower where mistakes are
-milder, and compare only on one tree. CRM decides by least expected tree distance at test time and is free: a gain in AHD@5
-counts only beyond one-hot with CRM.
+`make docs` generates this page from `results/*.json`.
+
+- Differences are in percentage points of test accuracy to one-hot cross entropy, paired by seed, with the 95 % interval if
+  there are at least two seeds. A difference is significant if the interval excludes zero; one seed shows nothing.
+- Severity and AHD@5 (the mean tree distance of the five best classes to the truth) are lower if mistakes are milder. Compare
+  them only on the same tree.
+- CRM chooses the class of least expected tree distance at test time and needs no training. So an objective improves AHD@5 only
+  if it does better than one-hot with CRM.
 """
 
 
-def choosing(found: Sequence[Results]) -> str:
+def choosing_page(found: Sequence[Results]) -> str:
+    """Return the text of docs/choosing.md."""
     settings = settings_of(found)
     if not settings:
-        return (
-            f"{INTRODUCTION}\n## Nothing measured yet\n\nThere are no results with one-hot in them under `results/`.\n"
-        )
+        return f"{INTRODUCTION}\n## No results yet\n\nThere are no results that include one-hot in `results/`.\n"
     parts = [
         INTRODUCTION,
         by_need(settings),
@@ -43,13 +45,13 @@ def _accuracy(settings: Sequence[Setting]) -> str:
         for setting in settings
         for row in setting.rivals
     ]
-    headings = ("setting", "objective", "n", "accuracy %", "against one-hot", "says", "seeds that would settle it")
+    headings = ("setting", "objective", "n", "accuracy %", "against one-hot", "verdict", "seeds needed")
     return f"## Accuracy\n\n{markdown_table(headings, rows)}\n"
 
 
 def _verdict(row: Row) -> str:
-    found = outcome(row)
-    return f"shown {found}" if found in (SHOWN_BETTER, SHOWN_WORSE) else found
+    verdict = outcome(row)
+    return f"significantly {verdict}" if verdict in (SHOWN_BETTER, SHOWN_WORSE) else verdict
 
 
 def _settle(row: Row) -> str:
@@ -57,7 +59,7 @@ def _settle(row: Row) -> str:
 
 
 def _mistakes(settings: Sequence[Setting]) -> str:
-    """Severity, AHD@5 and calibration, one-hot with and without CRM beside."""
+    """Return the table of severity, AHD@5 and calibration, with and without CRM."""
     rows = []
     for setting in settings:
         for row in setting.compared.rows:
@@ -68,19 +70,19 @@ def _mistakes(settings: Sequence[Setting]) -> str:
 
 
 def _beyond(settings: Sequence[Setting]) -> str:
-    """How often an objective's own AHD@5 is better than what CRM gives one-hot for free."""
-    told = [
+    """Say how often the AHD@5 of an objective is below that of one-hot with CRM."""
+    compared = [
         (row.label, row.ahd5 < setting.reference.crm_ahd5, row.ahd5 < setting.reference.ahd5)
         for setting in settings
         for row in setting.rivals
         if not isnan(row.ahd5) and not isnan(setting.reference.crm_ahd5)
     ]
-    if not told:
+    if not compared:
         return "No results have AHD@5 both with and without CRM."
-    beyond, milder = sum(crm for _, crm, _ in told), sum(plain for _, _, plain in told)
+    beyond, milder = sum(crm for _, crm, _ in compared), sum(plain for _, _, plain in compared)
     return (
-        f"Of {len(told)} comparisons, {milder} have a lower mean AHD@5 than one-hot, and {beyond} a lower one than one-hot "
-        f"with CRM. {_calibrated(settings)}"
+        f"The mean AHD@5 is below that of one-hot in {milder} of {len(compared)} comparisons, and below that of one-hot with "
+        f"CRM in {beyond}. {_calibrated(settings)}"
     )
 
 
@@ -96,8 +98,8 @@ def _calibrated(settings: Sequence[Setting]) -> str:
         return ""
     best, worst = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
     return (
-        f"Against one-hot's, the expected calibration error is lowest with `{best}` ({means[best]:+.3f} on average over its "
-        f"settings) and highest with `{worst}` ({means[worst]:+.3f})."
+        f"Compared with one-hot, the expected calibration error is lowest with `{best}` ({means[best]:+.3f} on average over "
+        f"its settings) and highest with `{worst}` ({means[worst]:+.3f})."
     )
 
 
@@ -106,8 +108,8 @@ def _cost(settings: Sequence[Setting]) -> str:
     headings = (
         "objective",
         "comparisons",
-        "training time, x one-hot's",
-        "reaches one-hot's best, and epochs saved then",
+        "training time relative to one-hot",
+        "reaches one-hot's best accuracy, epochs saved",
     )
     return f"## Cost\n\n{markdown_table(headings, rows)}\n"
 
@@ -127,8 +129,8 @@ def _over(found: Sequence[tuple[Setting, Row]], value: Callable[[Setting, Row], 
 
 def _saved(found: Sequence[tuple[Setting, Row]]) -> str:
     reached = [100 * row.epochs_saved for _, row in found if not isnan(row.epochs_saved)]
-    told = f"in {len(reached)} of {len(found)}"
-    return f"{told}, {fmean(reached):.0f} % on average" if reached else told
+    count = f"in {len(reached)} of {len(found)}"
+    return f"{count}, {fmean(reached):.0f} % on average" if reached else count
 
 
 def _measured(settings: Sequence[Setting]) -> str:
@@ -142,8 +144,8 @@ def _measured(settings: Sequence[Setting]) -> str:
         )
         for setting in settings
     ]
-    headings = ("setting", "file", f"seeds of {REFERENCE}", "objectives beside it", f"{REFERENCE}'s accuracy %")
-    return f"## What was measured\n\n{markdown_table(headings, rows)}\n"
+    headings = ("setting", "file", f"seeds of {REFERENCE}", "other objectives", f"{REFERENCE}'s accuracy %")
+    return f"## Measured settings\n\n{markdown_table(headings, rows)}\n"
 
 
 def _number(value: float) -> str:

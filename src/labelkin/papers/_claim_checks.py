@@ -1,4 +1,4 @@
-"""Checks that look inside a run, at its label vectors, outputs and layers, or at the data."""
+"""Checks of claims that need the models, the outputs or the data of runs."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -10,18 +10,18 @@ from torch import Tensor
 from labelkin import analysis, data, metrics, relations
 from labelkin.data import Batches
 from labelkin.papers._measured import Arms, Run
-from labelkin.papers._published import table
-from labelkin.papers._recipe import at_hand
+from labelkin.papers._published import published_table
+from labelkin.papers._recipe import available_data
 from labelkin.runs import DataWorkspace, Predictor, RunFolder, fastest_device, load_run
 
 BATCH = 1024
-SAMPLES = 5_000  # discriminant axes settle long before a data set ends
+SAMPLES = 5_000  # of the data for discriminant analysis; more do not change the result
 Found = tuple[bool | None, str]
 Columns = Mapping[str, Arms]
 
 
 def embedding_of(run: Run) -> list[list[float]]:
-    """The label vectors that a run learned, as plain numbers for the options of another."""
+    """Return the label vectors that a run learned, as plain numbers for the options of another run."""
     vectors: Tensor = load_run(run.record.path).model.objective.label_vectors()
     rows: list[list[float]] = vectors.detach().double().cpu().tolist()
     return rows
@@ -33,20 +33,20 @@ def _predictor(claim: Mapping[str, Any], runs: Columns, key: str = "of") -> Pred
 
 
 def nearest(claim: Mapping[str, Any], runs: Columns) -> Found:
-    """The nearest labels of some classes, of the first seed."""
+    """Check the nearest labels of some classes in the run with the first seed."""
     predictor, pairs = _predictor(claim, runs), claim["pairs"]
     deep = max(len(expected) for expected in pairs.values())
     found = analysis.nearest(predictor.model.objective, predictor.classes, deep)
-    told, right = [], 0
+    parts, right = [], 0
     for name, expected in pairs.items():
         near = found.neighbours[found.names.index(name)][: len(expected)]
         right += list(near) == list(expected)
-        told.append(f"{name}: {', '.join(near)} (printed {', '.join(expected)})")
-    return right == len(pairs), f"{right} of {len(pairs)} as printed. {'; '.join(told)}"
+        parts.append(f"{name}: {', '.join(near)} (published: {', '.join(expected)})")
+    return right == len(pairs), f"{right} of {len(pairs)} as published. {'; '.join(parts)}"
 
 
 def halves(claim: Mapping[str, Any], runs: Columns) -> Found:
-    """Whether average linkage of the label vectors splits the classes into the two halves first."""
+    """Check that the first split of the average linkage of the label vectors gives the two halves."""
     predictor = _predictor(claim, runs)
     distances = analysis.label_distances(predictor.model.objective)
     tree = analysis.linkage_tree(distances, predictor.classes)
@@ -58,7 +58,7 @@ def halves(claim: Mapping[str, Any], runs: Columns) -> Found:
 
 
 def confusions(claim: Mapping[str, Any], runs: Columns) -> Found:
-    """The most frequent confusions, beside those that the paper counts."""
+    """Check the most frequent confusions, and count those that the paper counts."""
     column, row = claim["of"]
     first = runs[column][row][0].record
     outputs, classes = RunFolder(first.path).outputs(), load_run(first.path).classes
@@ -66,61 +66,61 @@ def confusions(claim: Mapping[str, Any], runs: Columns) -> Found:
     counts.fill_diagonal_(0)
     order = counts.flatten().argsort(descending=True, stable=True).tolist()
     ranked = [(*divmod(place, len(classes)), int(counts.flatten()[place])) for place in order]
-    top = [f"{classes[true]} as {classes[said]}" for true, said, _ in ranked[:4]]
-    printed = table("002", claim["table"]).cells["CIFAR-10"]
-    named = {f"{classes[true]} as {classes[said]}": count for true, said, count in ranked}
-    told = ", ".join(f"{name} {named[name]} times (printed {cell['count']})" for name, cell in printed.items())
+    top = [f"{classes[true]} as {classes[predicted]}" for true, predicted, _ in ranked[:4]]
+    published = published_table("002", claim["table"]).cells["CIFAR-10"]
+    named = {f"{classes[true]} as {classes[predicted]}": count for true, predicted, count in ranked}
+    counted = ", ".join(f"{name} {named[name]} times (published: {cell['count']})" for name, cell in published.items())
     siblings = ({"cat as dog", "dog as cat"}, {"automobile as truck", "truck as automobile"})
-    return all(pair & set(top) for pair in siblings), f"{told}; most frequent: {', '.join(top)}"
+    return all(pair & set(top) for pair in siblings), f"{counted}; most frequent: {', '.join(top)}"
 
 
 def class_accuracies(claim: Mapping[str, Any], runs: Columns) -> Found:
-    """By class at the end of training: runs keep no class accuracies by epoch."""
+    """Return the accuracies by class at the end of training; runs do not keep them by epoch."""
     column, row = claim["of"]
     first = runs[column][row][0].record
     outputs, predictor = RunFolder(first.path).outputs(), load_run(first.path)
     counts = metrics.confusion_matrix(outputs["scores"].argmax(-1), outputs["target"], len(predictor.classes))
     weighted = metrics.weighted_accuracy(counts, predictor.taxonomy.distance("semantic"), normalize=True).values
     plain = counts.diagonal() / counts.sum(1)
-    told = ", ".join(f"{n} {p:.2f}/{w:.2f}" for n, p, w in zip(predictor.classes, plain, weighted, strict=True))
-    return None, f"a curve by epoch is not kept; at the end, plain/weighted accuracy: {told}"
+    by_class = ", ".join(f"{n} {p:.2f}/{w:.2f}" for n, p, w in zip(predictor.classes, plain, weighted, strict=True))
+    return None, f"runs do not keep these accuracies by epoch; plain/weighted accuracy at the end: {by_class}"
 
 
 def approach(claim: Mapping[str, Any], runs: Columns) -> Found:
-    """Correlation of the last hidden layer's NAA distances with those of the targets, of one row against another."""
+    """Check that the class distances in the last hidden layer correlate more with those of the targets in one row."""
     values = {}
     for key in ("of", "than"):
         predictor = _predictor(claim, runs, key)
         targets = predictor.model.objective.label_vectors()
-        found = DataWorkspace(predictor.spec).dataset
+        dataset = DataWorkspace(predictor.spec).dataset
         batches = Batches(
-            found.test,
-            batch_size=min(BATCH, len(found.test)),
-            normalize=found.normalize,
+            dataset.test,
+            batch_size=min(BATCH, len(dataset.test)),
+            normalize=dataset.normalize,
             device=predictor.mean.device,
         ).epoch(0)
         activity = analysis.class_activity(
-            predictor.model, batches, layers=["backbone"], classes=len(predictor.classes), samples=len(found.test)
+            predictor.model, batches, layers=["backbone"], classes=len(predictor.classes), samples=len(dataset.test)
         )
         values[key] = float(analysis.approach(activity.distances, targets).pearson[0])
-    told = ", ".join(f"{' '.join(claim[key])} {value:.3f}" for key, value in values.items())
-    return values["of"] > values["than"], f"correlation with the targets' distances: {told}"
+    correlations = ", ".join(f"{' '.join(claim[key])} {value:.3f}" for key, value in values.items())
+    return values["of"] > values["than"], f"correlation with the distances of the targets: {correlations}"
 
 
 def similar(claim: Mapping[str, Any], runs: Columns) -> Found:
-    """The most similar class of some classes, by discriminant analysis of the data (004 Eq. 12)."""
-    if claim["data"] not in at_hand():
-        return None, f"needs {claim['data']}, which is not at hand"
+    """Check the most similar class of some classes, by discriminant analysis of the data (004 Eq. 12)."""
+    if claim["data"] not in available_data():
+        return None, f"needs {claim['data']}, which is not available"
     matrix, classes = _lda(claim["data"])
     nearest_of = {name: classes[int(matrix[classes.index(name)].argmax())] for name in claim["pairs"]}
-    told = ", ".join(f"{name}: {near}" for name, near in nearest_of.items())
-    return nearest_of == dict(claim["pairs"]), f"most similar: {told}"
+    pairs = ", ".join(f"{name}: {near}" for name, near in nearest_of.items())
+    return nearest_of == dict(claim["pairs"]), f"most similar: {pairs}"
 
 
 def similar_halves(claim: Mapping[str, Any], runs: Columns) -> Found:
-    """Whether classes are on average more similar to their own half than to the other."""
-    if claim["data"] not in at_hand():
-        return None, f"needs {claim['data']}, which is not at hand"
+    """Check that classes are on average more similar to those of their own half than to the others."""
+    if claim["data"] not in available_data():
+        return None, f"needs {claim['data']}, which is not available"
     matrix, classes = _lda(claim["data"])
     inside = torch.tensor([name in claim["half"] for name in classes])
     same = inside[:, None] == inside
@@ -131,8 +131,8 @@ def similar_halves(claim: Mapping[str, Any], runs: Columns) -> Found:
 
 @cache
 def _lda(name: str) -> tuple[Tensor, list[str]]:
-    found = data.load(name, download=False)
-    assert isinstance(found.train, data.ArraySplit)
-    step = max(1, len(found.train) // SAMPLES)
-    inputs = found.train.inputs[::step].float() / 255
-    return relations.lda(inputs, found.train.targets[::step], classes=found.classes), list(found.classes)
+    dataset = data.load(name, download=False)
+    assert isinstance(dataset.train, data.ArraySplit)
+    step = max(1, len(dataset.train) // SAMPLES)
+    inputs = dataset.train.inputs[::step].float() / 255
+    return relations.lda(inputs, dataset.train.targets[::step], classes=dataset.classes), list(dataset.classes)

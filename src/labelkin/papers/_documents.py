@@ -1,25 +1,57 @@
-"""docs/results.md, docs/reproduction.md and docs/choosing.md, written from results/*.json: no number in them is typed by hand.
+"""Generate docs/results.md, docs/reproduction.md and docs/choosing.md from the results files in results/.
 
-`python -m labelkin.papers._documents` writes them; a test holds that what is committed is what it writes.
+`python -m labelkin.papers` writes them; a test checks that the committed documents are up to date.
 """
 
 import os
 from pathlib import Path
 
 from labelkin._files import write_text
-from labelkin.papers._choosing import choosing
-from labelkin.papers._reproduction_page import reproduction
-from labelkin.papers._settings import tables
+from labelkin.papers._choosing import choosing_page
+from labelkin.papers._reproduction_page import reproduction_page
+from labelkin.papers._settings import results_page
 from labelkin.runs import read_results
 
 
 def documents(results: str | os.PathLike[str]) -> dict[str, str]:
-    """The text of each document, by file name."""
-    found = read_results(results)
-    return {"results.md": tables(found), "reproduction.md": reproduction(found), "choosing.md": choosing(found)}
+    """Return the text of each generated document.
+
+    Args:
+        results: The folder of the results files.
+
+    Returns:
+        The text by file name.
+
+    Example:
+        >>> import tempfile
+        >>> from labelkin.papers import documents
+        >>> list(documents(tempfile.mkdtemp()))
+        ['results.md', 'reproduction.md', 'choosing.md']
+    """
+    files = read_results(results)
+    return {
+        "results.md": results_page(files),
+        "reproduction.md": reproduction_page(files),
+        "choosing.md": choosing_page(files),
+    }
 
 
 def write_documents(results: str | os.PathLike[str], docs: str | os.PathLike[str]) -> list[Path]:
+    """Write the generated documents.
+
+    Args:
+        results: The folder of the results files.
+        docs: The folder to write the documents to.
+
+    Returns:
+        The files written.
+
+    Example:
+        >>> import tempfile
+        >>> from labelkin.papers import write_documents
+        >>> [path.name for path in write_documents(tempfile.mkdtemp(), tempfile.mkdtemp())]
+        ['results.md', 'reproduction.md', 'choosing.md']
+    """
     written = []
     for name, text in documents(results).items():
         write_text(Path(docs) / name, text)

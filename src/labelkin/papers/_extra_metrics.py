@@ -1,4 +1,4 @@
-"""Metrics that a paper prints and a run does not record."""
+"""Metrics that papers report and that runs do not record."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -13,35 +13,33 @@ from labelkin.data import Batches, Split
 from labelkin.functional import tree_index
 from labelkin.papers._measured import Run
 from labelkin.papers._published import Table
-from labelkin.runs import DataWorkspace, Record, RunFolder, fastest_device, load_run
+from labelkin.runs import MEASURES, DataWorkspace, Record, RunFolder, fastest_device, load_run, read_measures
 from labelkin.structure import Taxonomy, catalogue
 
-EXTRA = "measures.json"  # beside final.json
 EVALUATION_BATCH = 1024
 
 
 def extra_measures(record: Record, wanted: Sequence[str]) -> dict[str, float]:
-    """Measures that are taken once a run has ended, and kept in its folder: "mse" and "kmeans" (000)."""
-    path = record.path / EXTRA
-    known: dict[str, float] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    """Return the measures of 000 ("mse" and "kmeans") of a finished run. They are computed once and kept in its folder."""
+    known = read_measures(record.path)
     taken = dict(known)
     if "mse" in wanted and "digit_mse" not in known:
         taken["digit_mse"] = _digit_mse(record)
     if "kmeans" in wanted and "kmeans_accuracy" not in known:
         taken["kmeans_accuracy"] = _kmeans_accuracy(record)
     if taken != known:
-        write_text(path, json.dumps(taken, indent=1) + "\n")
+        write_text(record.path / MEASURES, json.dumps(taken, indent=1) + "\n")
     return taken
 
 
 def _digit_mse(record: Record) -> float:
-    """The squared difference of true and predicted digit, averaged over the test set (000)."""
+    """Return the squared difference of true and predicted digit, averaged over the test set (000)."""
     outputs = RunFolder(record.path).outputs()
     return float((outputs["scores"].argmax(-1) - outputs["target"]).double().square().mean())
 
 
 def _kmeans_accuracy(record: Record) -> float:
-    """The superclass by k-means of the softmax outputs, the grouping being the run's tree (000)."""
+    """Return the accuracy of superclasses found by k-means on the softmax outputs (000); the run's tree groups the classes."""
     predictor = load_run(record.path).to(fastest_device())
     outputs = RunFolder(record.path).outputs()
     train = DataWorkspace(predictor.spec).dataset.train
@@ -66,8 +64,8 @@ def _inputs(split: Split, device: torch.device) -> Iterator[Tensor]:
 BATCH, REPEATS = 128, 3
 
 
-def time_hierarchical(printed: Table) -> dict[str, dict[str, list[Run]]]:
-    """Seconds for loss and gradient of a batch of 128 on CIFAR-10's tree, the least of three, under the printed rows."""
+def time_hierarchical(published: Table) -> dict[str, dict[str, list[Run]]]:
+    """Time loss and gradient of a batch of 128 on CIFAR-10's tree. Returns the least of three times for each row."""
     tree = catalogue.taxonomy("cifar10")
     index = tree_index(tree)
     generator = torch.Generator().manual_seed(0)
@@ -77,7 +75,7 @@ def time_hierarchical(printed: Table) -> dict[str, dict[str, list[Run]]]:
         "over samples": _timed(lambda: hierarchical_by_loop(logits, nodes, tree).sum()),
         "tensors": _timed(lambda: functional.hierarchical(logits, nodes, index).sum()),
     }
-    column = next(iter(printed.cells))
+    column = next(iter(published.cells))
     return {column: {row: [Run(row, 0, {"seconds": seconds}, ())] for row, seconds in found.items()}}
 
 
@@ -91,7 +89,7 @@ def _timed(loss: Callable[[], Tensor]) -> float:
 
 
 def hierarchical_by_loop(logits: Tensor, nodes: Tensor, tree: Taxonomy) -> Tensor:
-    """002 Eq. 2 read aloud, a sample at a time: (n,)."""
+    """Compute 002 Eq. 2 one sample at a time. Returns (n,) losses."""
     return torch.stack([_one(row, int(node), tree) for row, node in zip(logits, nodes, strict=True)])
 
 

@@ -1,26 +1,26 @@
-"""A reproduction as text, as Markdown and as plain values."""
+"""Format a reproduction as tables, Markdown and plain values."""
 
 from collections.abc import Sequence
 from math import isnan
 from typing import Any
 
-from labelkin.papers._assess import NOT_ASKED, Judged, Reproduction, summary
+from labelkin.papers._assess import NOT_REQUESTED, Judged, Reproduction, summary
 from labelkin.papers._measured import Measured
 from labelkin.papers._published import Cell, Figure, Measure
 
 HEADINGS = ("column", "row", "measure", "published", "measured", "n", "verdict")
-CLAIMS = ("the paper says", "held", "found")
+CLAIMS = ("claim of the paper", "holds", "evidence")
 UNDEFINED = "–"
 
 
-def cells(found: Reproduction) -> list[tuple[str, ...]]:
-    """A row for each cell."""
+def cell_rows(found: Reproduction) -> list[tuple[str, ...]]:
+    """Return one row of text per cell."""
     return [
         (
             cell.column,
             cell.row,
-            named(cell.measure),
-            _printed(cell.published),
+            measure_name(cell.measure),
+            _published(cell.published),
             _value(cell.measured, cell.published, cell.measure),
             str(len(cell.measured.values)) if cell.measured is not None else "0",
             cell.verdict.words,
@@ -29,11 +29,12 @@ def cells(found: Reproduction) -> list[tuple[str, ...]]:
     ]
 
 
-def named(measure: Measure) -> str:
+def measure_name(measure: Measure) -> str:
+    """Return the name of a measure with its unit."""
     return measure.name.replace("_", " ") + ("" if measure.unit in ("share", "names") else f" ({measure.unit})")
 
 
-def _printed(cell: Cell | None) -> str:
+def _published(cell: Cell | None) -> str:
     if cell is None:
         return UNDEFINED
     return f"{cell.value:g}" + ("" if cell.spread is None else f" ± {cell.spread:g}")
@@ -51,55 +52,107 @@ def _value(value: Measured | None, cell: Cell | None, measure: Measure) -> str:
 
 
 def reproduction_notes(found: Reproduction) -> list[str]:
-    """What holds of the whole: the summary first."""
+    """Return the summary of a reproduction and how it differs from the paper, one sentence or two each.
+
+    Args:
+        found: The result of `reproduce`.
+
+    Returns:
+        The notes; the summary comes first.
+
+    Example:
+        >>> from labelkin.papers import reproduce, reproduction_notes
+        >>> reproduction_notes(reproduce("004-table2"))[0]
+        '0 of 8 published numbers were measured.'
+    """
     recipe, conditions = found.recipe, found.conditions
-    printed = recipe.printed
-    told = [summary(found), f"Protocol: {conditions.protocol}. {printed.source} of paper {recipe.paper}."]
+    published = recipe.published
+    notes = [summary(found), f"Protocol: {conditions.protocol}. {published.source} of paper {recipe.paper}."]
     if conditions.scale != 1.0:
-        told.append(f"A scaled run: {conditions.scale:g} of the paper's epochs. Levels are not compared.")
+        notes.append(f"The runs have {conditions.scale:g} of the paper's epochs, so levels are not compared.")
     if conditions.subset is not None:
-        told.append(f"{conditions.subset:g} of the training samples. Levels are not compared.")
-    told += [f"{column}: {words}." for column, words in conditions.other.items()]
-    told += [f"Not the paper's: {words}." for words in recipe.departures]
-    if not isinstance(printed, Figure):
-        told += list(printed.notes)
-    left = "; ".join(printed.left_out)
-    told += [f"Left out as illegible: {left}."] if left else []
-    reasons = {name: why for name, why in conditions.not_run.items() if why != NOT_ASKED}
-    told += [f"{name}: not run, {why}." for name, why in reasons.items() if _nothing_of(found, name)]
-    return told
+        notes.append(f"The runs use {conditions.subset:g} of the training samples, so levels are not compared.")
+    notes += [f"{column}: {words}." for column, words in conditions.other.items()]
+    notes += [f"Differs from the paper: {words}." for words in recipe.departures]
+    if not isinstance(published, Figure):
+        notes += list(published.notes)
+    left = "; ".join(published.left_out)
+    notes += [f"Left out because it is illegible: {left}."] if left else []
+    reasons = {name: why for name, why in conditions.not_run.items() if why != NOT_REQUESTED}
+    notes += [f"{name}: not run, {why}." for name, why in reasons.items() if _nothing_measured(found, name)]
+    return notes
 
 
-def _nothing_of(found: Reproduction, column: str) -> bool:
+def _nothing_measured(found: Reproduction, column: str) -> bool:
     return not any(cell.column == column and cell.measured is not None for cell in found.cells)
 
 
-def claims(found: Reproduction) -> list[tuple[str, ...]]:
-    word = {True: "yes", False: "no", None: "cannot be told"}
-    return [(c.claim, word[c.holds] + ("" if c.settled else ", not settled"), c.found) for c in found.claims]
+def claim_rows(found: Reproduction) -> list[tuple[str, ...]]:
+    """Return one row of text per claim."""
+    word = {True: "yes", False: "no", None: "not checked"}
+    return [(c.claim, word[c.holds] + ("" if c.settled else ", not significant"), c.found) for c in found.claims]
 
 
 def reproduction_tables(found: Reproduction) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
-    """Headings and rows: the cells, then the claims, as far as there are any."""
-    told: list[tuple[tuple[str, ...], list[tuple[str, ...]]]] = []
-    wanted = [row for row in cells(found) if row[-1] != f"not run: {NOT_ASKED}"]
-    if wanted:
-        told.append((HEADINGS, wanted))
+    """Return the tables of a reproduction: its cells and its claims, if there are any.
+
+    Args:
+        found: The result of `reproduce`.
+
+    Returns:
+        The headings and rows of each table.
+
+    Example:
+        >>> from labelkin.papers import reproduce, reproduction_tables
+        >>> [headings for headings, _ in reproduction_tables(reproduce("004-table2"))]
+        [('column', 'row', 'measure', 'published', 'measured', 'n', 'verdict')]
+    """
+    tables: list[tuple[tuple[str, ...], list[tuple[str, ...]]]] = []
+    rows = [row for row in cell_rows(found) if row[-1] != f"not run: {NOT_REQUESTED}"]
+    if rows:
+        tables.append((HEADINGS, rows))
     if found.claims:
-        told.append((CLAIMS, claims(found)))
-    return told
+        tables.append((CLAIMS, claim_rows(found)))
+    return tables
 
 
 def reproduction_as_markdown(found: Reproduction) -> str:
+    """Return the tables of a reproduction as Markdown.
+
+    Args:
+        found: The result of `reproduce`.
+
+    Returns:
+        The tables, separated by empty lines.
+
+    Example:
+        >>> from labelkin.papers import reproduce, reproduction_as_markdown
+        >>> reproduction_as_markdown(reproduce("004-table2")).splitlines()[0]
+        '| column | row | measure | published | measured | n | verdict |'
+    """
     return "\n\n".join(markdown_table(headings, rows) for headings, rows in reproduction_tables(found))
 
 
 def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table."""
     lines = [headings, ["---"] * len(headings), *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
 
 
 def reproduction_as_dict(found: Reproduction) -> dict[str, Any]:
+    """Return a reproduction as plain values.
+
+    Args:
+        found: The result of `reproduce`.
+
+    Returns:
+        The id, the summary, the conditions, and one dict per cell and claim.
+
+    Example:
+        >>> from labelkin.papers import reproduce, reproduction_as_dict
+        >>> reproduction_as_dict(reproduce("004-table2"))["id"]
+        '004-table2'
+    """
     return {
         "id": found.recipe.id,
         "summary": summary(found),

@@ -1,8 +1,8 @@
-"""Measured runs as a reproduction sees them, and verdicts on published numbers.
+"""Measures of runs, and verdicts on published numbers.
 
-A level is "within spread" where the two means differ by no more than the sum of both spreads and the rounding in print;
-else "better" or "worse" by the difference. A direction is a row's difference to its column's reference row: the sign
-printed, and the sign measured seed by seed, settled where the 95 % interval of the paired differences leaves out zero.
+The level of a cell is "within spread" if the two means differ by no more than both standard deviations and the rounding of
+the published number together; otherwise it is "better" or "worse". The direction of a cell is the sign of its difference to
+the reference row of its column. It is significant if the 95 % interval of the differences, paired by seed, excludes zero.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,20 +18,21 @@ from labelkin.papers._published import Cell, Measure
 WITHIN, BETTER, WORSE = "within spread", "better", "worse"
 REPRODUCED, UNSETTLED, REVERSED, MISSED = (
     "direction reproduced",
-    "direction as published, not settled",
+    "direction as published, not significant",
     "direction reversed",
     "direction not reproduced",
 )
-FLAT = "printed without a difference"
+FLAT = "no published difference"
 
 
 class Measured(NamedTuple):
-    """A cell's values by seed."""
+    """The values of a cell by seed."""
 
     values: Mapping[int, float]
 
     @property
     def mean(self) -> float:
+        """The mean over seeds; NaN without seeds."""
         return fmean(self.values.values()) if self.values else nan
 
     @property
@@ -41,26 +42,29 @@ class Measured(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    level: str | None  # WITHIN, BETTER or WORSE; None where levels cannot be compared
-    difference: float  # measured minus published; NaN where levels cannot be compared
-    direction: str | None  # to the reference row; None where there is none
+    """The comparison of a measured value with the published one."""
+
+    level: str | None  # WITHIN, BETTER or WORSE; None if levels cannot be compared
+    difference: float  # measured minus published; NaN if levels cannot be compared
+    direction: str | None  # of the difference to the reference row; None if there is none
     words: str
 
 
 def level(published: Cell, measured: Measured, better: str | None) -> tuple[str, float]:
+    """Return the level of a cell, and the measured minus the published value."""
     difference = measured.mean - published.value
     if abs(difference) <= (published.spread or 0.0) + (measured.spread or 0.0) + published.rounding:
         return WITHIN, difference
     return (BETTER if (difference > 0) == (better == "higher") else WORSE), difference
 
 
-def apart(row: Measured, reference: Measured) -> Paired:
-    """The differences seed by seed, with their 95 % interval."""
+def paired_by_seed(row: Measured, reference: Measured) -> Paired:
+    """Summarize the differences between a row and the reference row, paired by seed."""
     return paired([value - reference.values[seed] for seed, value in row.values.items() if seed in reference.values])
 
 
 def direction(published: float, rounding: float, measured: Paired) -> str | None:
-    """Whether the printed difference to the reference row is found; None where nothing was measured to tell."""
+    """Compare the published with the measured difference to the reference row. Returns None if nothing was measured."""
     if isnan(measured.mean):
         return None
     if abs(published) <= rounding:
@@ -78,7 +82,7 @@ def judge(
     reference: tuple[Cell, Measured] | None = None,
     levels: bool = True,
 ) -> Verdict:
-    """A cell's verdict; `levels=False` where the run was shorter, smaller or other than the paper's."""
+    """Return the verdict on a cell. Pass `levels=False` if the runs differ from the paper's in length, data or network."""
     found, difference, words = None, nan, []
     if levels:
         found, difference = level(published, measured, better)
@@ -87,29 +91,39 @@ def judge(
             words[-1] += " (no spread known)"
     way = None
     if reference is not None:
-        printed = published.value - reference[0].value
-        way = direction(printed, 1.01 * max(published.rounding, reference[0].rounding), apart(measured, reference[1]))
+        published_difference = published.value - reference[0].value
+        way = direction(
+            published_difference,
+            1.01 * max(published.rounding, reference[0].rounding),
+            paired_by_seed(measured, reference[1]),
+        )
         words.extend([way] if way is not None else [])
     return Verdict(found, difference, way, "; ".join(words) or "measured, not compared")
 
 
 class Run(NamedTuple):
-    """A finished run. Accuracies are shares."""
+    """A finished run. Accuracies are between 0 and 1."""
 
     label: str
     seed: int
     final: Mapping[str, float]
     curve: tuple[float, ...]  # test accuracy by epoch
-    losses: tuple[float, ...] = ()  # training loss by epoch, where it is known
+    losses: tuple[float, ...] = ()  # training loss by epoch, if it is known
     seconds: float | None = None
-    record: Any = None  # `labelkin.runs._store.Record`, where the run's folder is at hand
+    record: Any = None  # a `labelkin.runs.Record`, if the folder of the run is available
 
 
 Arms = Mapping[str, Sequence[Run]]  # the runs of a column by row
 
 
 def measured(measure: Measure, runs: Sequence[Run], reference: Sequence[Run] = ()) -> Measured | None:
-    """The measure seed by seed; None where it was not taken. `reference` is the row that epochs are saved against."""
+    """Return the values of a measure by seed, or None if it was not measured.
+
+    Args:
+        measure: The measure.
+        runs: The runs of a row.
+        reference: The runs of the row that saved epochs are counted against.
+    """
     if measure.name == "epochs_saved":
         saved = share_of_epochs_saved(mean_curve(runs), mean_curve(reference))
         return None if saved is None else Measured({0: 100 * saved})
@@ -131,13 +145,13 @@ def _seconds_an_epoch(run: Run) -> float | None:
 
 
 def _dev_error(run: Run) -> float | None:
-    """On the validation data, at the epoch that they chose; a run's folder alone knows it."""
+    """Return the validation error of the reported epoch; only the folder of a run has it."""
     rows = [] if run.record is None else run.record.history()
     right = next((row.get("val_accuracy") for row in rows if row["epoch"] == run.final.get("epoch")), None)
     return None if right is None else 1 - right
 
 
-# By the name that a measure has in the published files.
+# Measures by their names in the published files.
 MEASURES: dict[str, Callable[[Run], float | None]] = {
     "accuracy": _final("accuracy"),
     "argmax": _final("accuracy"),
@@ -154,16 +168,16 @@ MEASURES: dict[str, Callable[[Run], float | None]] = {
 
 
 def mean_curve(runs: Sequence[Run]) -> list[float]:
-    """Test accuracy by epoch, averaged over seeds."""
+    """Return the test accuracy by epoch, averaged over seeds."""
     return [fmean(column) for column in zip(*(run.curve for run in runs if run.curve), strict=False)]
 
 
 def reached(runs: Sequence[Run], reference: Sequence[Run]) -> int | None:
-    """The first epoch at which the mean curve is at the reference's best; None where it never is."""
+    """Return the first epoch at which the mean curve reaches the reference's best, or None if it never does."""
     return first_epoch_reaching(mean_curve(runs), mean_curve(reference))
 
 
-def restlessness(values: Sequence[float]) -> float:
-    """The mean change from epoch to epoch over the second half: how much a curve fluctuates once it has settled."""
+def fluctuation(values: Sequence[float]) -> float:
+    """Return the mean absolute change from epoch to epoch over the second half of a curve."""
     late = values[len(values) // 2 :]
     return fmean(abs(b - a) for a, b in pairwise(late)) if len(late) > 1 else 0.0

@@ -1,7 +1,7 @@
-"""What the five papers print, as data: one JSON file a paper, each table with its source, units and what is illegible.
+"""Read the published numbers of the five papers: one JSON file per paper, each table with its source, units and notes.
 
-A cell is a number, `[number, spread]`, null where print is blank (the measure's `blank` says what that means), a list of
-words, or "N/A" as printed. What cannot be read with certainty is absent, and named under `left_out`.
+A cell is a number, `[number, spread]`, null if the paper leaves it blank (the measure's `blank` says what that means), a list
+of words, or "N/A". Numbers that cannot be read with certainty are absent and named under `left_out`.
 """
 
 import json
@@ -16,7 +16,7 @@ PAPERS = ("000", "001", "002", "003", "004")
 
 
 class Cell(NamedTuple):
-    """A printed number; `rounding` is half a unit of its last digit."""
+    """A published number; `rounding` is half a unit of its last digit."""
 
     value: float
     spread: float | None
@@ -24,37 +24,41 @@ class Cell(NamedTuple):
 
 
 class Measure(NamedTuple):
+    """A measure of a table."""
+
     name: str
     unit: str
-    better: str | None  # "higher", "lower", or None where it is no result
+    better: str | None  # "higher", "lower", or None if the measure is not a result
 
 
 class Table(NamedTuple):
+    """A published table."""
+
     paper: str
     name: str
     source: str
     caption: str
-    runs: int | None  # behind each cell; None where the paper does not say
+    runs: int | None  # per cell; None if the paper does not say
     measures: dict[str, Measure]
     cells: Mapping[str, Mapping[str, Mapping[str, Any]]]  # column, row, measure
     notes: tuple[str, ...]
     left_out: tuple[str, ...]
 
     def cell(self, column: str, row: str, measure: str) -> Cell | None:
-        """The number printed there; None where there is none."""
+        """Return the number in a cell, or None if there is none."""
         return _number(self.cells.get(column, {}).get(row, {}).get(measure))
 
     def numbers(self) -> Iterator[tuple[str, str, str, Cell]]:
-        """Every printed number with its column, row and measure."""
+        """Yield every published number with its column, row and measure."""
         for column, rows in self.cells.items():
             for row, measures in rows.items():
                 for measure in measures:
-                    if (found := self.cell(column, row, measure)) is not None:
-                        yield column, row, measure, found
+                    if (cell := self.cell(column, row, measure)) is not None:
+                        yield column, row, measure, cell
 
 
 class Figure(NamedTuple):
-    """A figure: its curves and pictures are lost, what the paper says of it is not."""
+    """A published figure: the claims that the paper makes about it. Its curves and pictures are not available."""
 
     paper: str
     name: str
@@ -65,51 +69,93 @@ class Figure(NamedTuple):
 
 
 @cache
-def paper(number: str) -> dict[str, Any]:
-    """Title, authors, tables and figures of a paper."""
+def published_paper(number: str) -> dict[str, Any]:
+    """Read the title, authors, tables and figures of a paper.
+
+    Args:
+        number: "000" to "004".
+
+    Returns:
+        The content of the paper's JSON file.
+
+    Example:
+        >>> from labelkin.papers import published_paper
+        >>> sorted(published_paper("004")["tables"])
+        ['table1', 'table2', 'table3']
+    """
     if number not in PAPERS:
-        raise InputError(f"there is no paper {number!r}; the papers are {', '.join(PAPERS)}.")
+        raise InputError(f"paper: expected one of {', '.join(PAPERS)}, got {number!r}.")
     loaded: dict[str, Any] = json.loads(
         (files("labelkin.papers") / "published" / f"{number}.json").read_text(encoding="utf-8")
     )
     return loaded
 
 
-def table(number: str, name: str) -> Table:
-    found = _entry(number, "tables", name)
-    measures = {key: Measure(key, value["unit"], value["better"]) for key, value in found["measures"].items()}
+def published_table(number: str, name: str) -> Table:
+    """Read a published table.
+
+    Args:
+        number: The paper, "000" to "004".
+        name: The name of the table, such as "table2".
+
+    Returns:
+        The table with its cells, measures and notes.
+
+    Example:
+        >>> from labelkin.papers import published_table
+        >>> published_table("004", "table3").source
+        'Table 3'
+    """
+    entry = _entry(number, "tables", name)
+    measures = {key: Measure(key, value["unit"], value["better"]) for key, value in entry["measures"].items()}
     return Table(
         number,
         name,
-        found["source"],
-        found["caption"],
-        found.get("runs"),
+        entry["source"],
+        entry["caption"],
+        entry.get("runs"),
         measures,
-        found["cells"],
-        tuple(found["notes"]),
-        tuple(found["left_out"]),
+        entry["cells"],
+        tuple(entry["notes"]),
+        tuple(entry["left_out"]),
     )
 
 
-def figure(number: str, name: str) -> Figure:
-    found = _entry(number, "figures", name)
-    return Figure(number, name, found["source"], found["shows"], found["claims"], tuple(found.get("left_out", ())))
+def published_figure(number: str, name: str) -> Figure:
+    """Read the claims about a published figure.
+
+    Args:
+        number: The paper, "000" to "004".
+        name: The name of the figure, such as "figure3".
+
+    Returns:
+        The figure with its claims.
+
+    Example:
+        >>> from labelkin.papers import published_figure
+        >>> list(published_figure("001", "figure3").claims)
+        ['halves']
+    """
+    entry = _entry(number, "figures", name)
+    return Figure(number, name, entry["source"], entry["shows"], entry["claims"], tuple(entry.get("left_out", ())))
 
 
 def _entry(number: str, kind: str, name: str) -> dict[str, Any]:
-    entries: dict[str, dict[str, Any]] = paper(number)[kind]
+    entries: dict[str, dict[str, Any]] = published_paper(number)[kind]
     if name not in entries:
-        raise InputError(f"paper {number} has no {name!r} among its {kind}.{near(name, entries)}")
+        raise InputError(f"paper {number}: there is no {name!r} among its {kind}.{near(name, entries)}")
     return entries[name]
 
 
-def _number(printed: Any) -> Cell | None:
-    value, spread = printed if _is_pair(printed) else (printed, None)
+def _number(published: Any) -> Cell | None:
+    value, spread = published if _is_pair(published) else (published, None)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     digits = len(repr(value).partition(".")[2])
     return Cell(float(value), spread, 0.5 * 10.0**-digits)
 
 
-def _is_pair(printed: Any) -> bool:
-    return isinstance(printed, list) and len(printed) == 2 and all(isinstance(part, (int, float)) for part in printed)
+def _is_pair(published: Any) -> bool:
+    if not isinstance(published, list) or len(published) != 2:
+        return False
+    return all(isinstance(part, (int, float)) for part in published)

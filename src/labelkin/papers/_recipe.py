@@ -1,7 +1,8 @@
-"""Recipes: how a table or figure of a paper is rerun, what it needs and what it costs.
+"""Read recipes, which describe how to reproduce a table or figure of a paper, with its requirements and its cost.
 
-Beside `paper`, `shows` (its name in `labelkin.papers._published`), `title`, `command` and `seeds`, a recipe has `plan`,
-which every one of its `parts` starts from; a part is a column with what it adds to the plan, or with `not_run`, why not.
+A recipe is a YAML file in recipes/. It names the `paper`, the table or figure that it `shows`, its `title`, the `command` and
+the `seeds`. Its `plan` is the base of all its `parts`. A part is a column of the table: it has additions to the plan, or
+`not_run`, the reason why it cannot be run.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 
 from labelkin._checks import InputError, near
 from labelkin._extras import require
-from labelkin.papers._published import Figure, Table, figure, table
+from labelkin.papers._published import Figure, Table, published_figure, published_table
 
 KEYS = (
     "paper", "shows", "title", "command", "seeds", "plan", "parts", "seconds_an_epoch", "departures", "as_published",
@@ -25,77 +26,105 @@ class Part(NamedTuple):
     """A column of the table, or some rows of it."""
 
     column: str
-    plan: Mapping[str, Any]  # as `labelkin.experiments.plan.Plan` takes it, without seeds; empty where not run
-    seconds_an_epoch: float | None  # an estimate, on one H200
-    substitute: str | None  # a backbone trained from scratch where the published one cannot be had
-    unlike: str | None  # what is otherwise than in the paper, so that only directions are judged
-    unjudged: str | None  # why its figures stand outside the verdicts
+    plan: Mapping[str, Any]  # values for `Plan.from_dict`, without seeds; empty if the part is not run
+    seconds_an_epoch: float | None  # an estimate for one H200
+    substitute: str | None  # a backbone to train from scratch if the published one is not available
+    unlike: str | None  # how the part differs from the paper, so that only directions are compared
+    unjudged: str | None  # why its numbers get no verdict
     needs: tuple[str, ...]  # data sets
-    not_run: str | None
+    not_run: str | None  # why it is not run
 
     @property
     def epochs(self) -> int:
+        """The number of epochs of a run."""
         return int(self.plan["training"]["epochs"]) if self.plan else 0
 
     @property
-    def runs_a_seed(self) -> int:
+    def runs_per_seed(self) -> int:
+        """The number of runs per seed."""
         objectives = self.plan.get("objectives", {}).values()
         return sum(prod(len(v["grid"]) for v in o.values() if isinstance(v, dict) and "grid" in v) for o in objectives)
 
 
 class Recipe(NamedTuple):
+    """How to reproduce a table or figure."""
+
     id: str
     paper: str
     shows: str
     title: str
     command: str
-    seeds: tuple[int, ...]  # the paper's, or as many as it had
+    seeds: tuple[int, ...]  # the paper's seeds, or as many seeds as it used
     parts: tuple[Part, ...]
     departures: tuple[str, ...]  # from the paper
-    as_published: Mapping[str, Any]  # added to training, or to an objective's options, under that protocol
-    not_run: Mapping[str, str]  # rows of the table, and why
+    as_published: Mapping[str, Any]  # additional training settings and options under the protocol "as-published"
+    not_run: Mapping[str, str]  # row -> why it is not run
     claims: tuple[Mapping[str, Any], ...]
-    weights: str | None
-    best_rows: Mapping[str, str]  # rows that stand for the best of the others, by a measure or by each
-    reuse: Mapping[str, Mapping[str, str]]  # by column: a row that is given the embedding another row learned
-    timing: str | None
+    weights: str | None  # the pretrained weights that it needs
+    best_rows: Mapping[str, str]  # row for the best of several runs -> the measure that chooses it, or "each"
+    reuse: Mapping[str, Mapping[str, str]]  # column -> the row that uses an embedding, and the row that learned it
+    timing: str | None  # set if the table compares times
 
     @property
-    def printed(self) -> Table | Figure:
+    def published(self) -> Table | Figure:
+        """The published table or figure."""
         is_figure = self.shows.startswith("figure")
-        return figure(self.paper, self.shows) if is_figure else table(self.paper, self.shows)
+        return published_figure(self.paper, self.shows) if is_figure else published_table(self.paper, self.shows)
 
     @property
     def runs(self) -> int:
-        return len(self.seeds) * sum(part.runs_a_seed for part in self.parts)
+        """The number of runs for all seeds."""
+        return len(self.seeds) * sum(part.runs_per_seed for part in self.parts)
 
     @property
     def epochs(self) -> int:
-        """Of all runs together."""
-        return len(self.seeds) * sum(part.runs_a_seed * part.epochs for part in self.parts)
+        """The number of epochs of all runs together."""
+        return len(self.seeds) * sum(part.runs_per_seed * part.epochs for part in self.parts)
 
     @property
     def seconds(self) -> float:
-        """An estimate for all runs, one after the other."""
-        return len(self.seeds) * sum(p.runs_a_seed * p.epochs * (p.seconds_an_epoch or 0.0) for p in self.parts)
+        """The estimated time for all runs, one after another."""
+        return len(self.seeds) * sum(p.runs_per_seed * p.epochs * (p.seconds_an_epoch or 0.0) for p in self.parts)
 
 
 def recipe_ids() -> tuple[str, ...]:
-    """In the papers' order: tables, then figures."""
+    """Return the ids of all recipes, sorted by paper; tables come before figures.
+
+    Returns:
+        Ids such as "003-table2".
+
+    Example:
+        >>> from labelkin.papers import recipe_ids
+        >>> recipe_ids()[0]
+        '000-table2'
+    """
     names = [file.name.removesuffix(".yaml") for file in (files(__package__) / "recipes").iterdir()]
     return tuple(sorted(names, key=_order))
 
 
 @cache
 def recipe(wanted: str) -> Recipe:
+    """Read a recipe.
+
+    Args:
+        wanted: The id of a table or figure, such as "003-table2".
+
+    Returns:
+        The recipe.
+
+    Example:
+        >>> from labelkin.papers import recipe
+        >>> recipe("003-table2").seeds
+        (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19)
+    """
     if wanted not in recipe_ids():
         raise InputError(
-            f"there is no table or figure {wanted!r}; `labelkin reproduce --list` names all {len(recipe_ids())}."
+            f"there is no table or figure {wanted!r}; `labelkin reproduce --list` lists all {len(recipe_ids())}."
             f"{near(wanted, recipe_ids())}"
         )
     given = _read(wanted)
     base = recipe(given["uses"]) if "uses" in given else None
-    return _made(wanted, given, base)
+    return _build(wanted, given, base)
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -107,8 +136,8 @@ def _read(name: str) -> dict[str, Any]:
     return loaded
 
 
-def _made(name: str, given: Mapping[str, Any], base: Recipe | None) -> Recipe:
-    """With `uses` the runs are another recipe's, or those of some of its columns and rows."""
+def _build(name: str, given: Mapping[str, Any], base: Recipe | None) -> Recipe:
+    """Build a recipe. If it has a `base` (`uses` in its file), it takes the runs of that recipe, or a selection of them."""
     return Recipe(
         id=name,
         paper=given["paper"],
@@ -116,7 +145,7 @@ def _made(name: str, given: Mapping[str, Any], base: Recipe | None) -> Recipe:
         title=given["title"],
         command=given["command"],
         seeds=_seeds(given["seeds"]) if base is None else base.seeds,
-        parts=_parts(given) if base is None else _some(base.parts, given),
+        parts=_parts(given) if base is None else _select(base.parts, given),
         departures=tuple(given.get("departures", ())) + (base.departures if base is not None else ()),
         as_published=given.get("as_published", {}) if base is None else base.as_published,
         not_run=given.get("not_run", {}) if base is None else base.not_run,
@@ -133,7 +162,7 @@ def _seeds(given: int | list[int]) -> tuple[int, ...]:
 
 
 def _parts(given: Mapping[str, Any]) -> tuple[Part, ...]:
-    if "parts" not in given:  # nothing to train, but perhaps data to look at
+    if "parts" not in given:  # nothing to train, but a claim may be about the data
         needs = tuple(given.get("needs", ()))
         return (Part("", {}, None, None, None, None, needs, None),) if needs else ()
     return tuple(_part(part, given) for part in given["parts"])
@@ -155,7 +184,7 @@ def _part(part: Mapping[str, Any], given: Mapping[str, Any]) -> Part:
     )
 
 
-def _some(parts: tuple[Part, ...], given: Mapping[str, Any]) -> tuple[Part, ...]:
+def _select(parts: tuple[Part, ...], given: Mapping[str, Any]) -> tuple[Part, ...]:
     kept = [part for part in parts if part.column in given.get("columns", [part.column])]
     rows = given.get("rows")
     if rows is None:
@@ -165,7 +194,7 @@ def _some(parts: tuple[Part, ...], given: Mapping[str, Any]) -> tuple[Part, ...]
 
 
 def merged(base: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
-    """`added` over `base`; `training` and `data_options` key by key."""
+    """Return `base` updated by `added`; the keys of `training` and `data_options` are merged."""
     joined = {**base, **added}
     for group in ("training", "data_options"):
         if group in base and group in added:
@@ -180,52 +209,55 @@ def _order(name: str) -> tuple[str, bool, bool, int]:
 
 
 class Entry(NamedTuple):
+    """A line of `labelkin reproduce --list`."""
+
     id: str
     title: str
     data: tuple[str, ...]
-    missing: tuple[str, ...]  # of the data
+    missing: tuple[str, ...]  # data sets that are not available
     backbones: tuple[str, ...]
     weights: str | None
     runs: int
     epochs: int  # of all runs together
-    seconds: float  # an estimate on one H200, one run after the other
-    cost: str  # the same in words
-    not_run: tuple[str, ...]  # why parts of it cannot be run
+    seconds: float  # an estimate for one H200, one run after another
+    cost: str  # runs, epochs and seconds in words
+    not_run: tuple[str, ...]  # why some parts cannot be run
 
     @property
     def at_hand(self) -> str:
-        """ "yes", "no", or which of several data sets."""
-        there = [name for name in self.data if name not in self.missing]
+        """Whether the data are available: "yes", "no", "none needed", or the data sets that are."""
+        available = [name for name in self.data if name not in self.missing]
         if not self.missing:
             return "yes" if self.data else "none needed"
-        return f"in part: {', '.join(there)}" if there else "no"
+        return f"in part: {', '.join(available)}" if available else "no"
 
 
 def cost_of(found: Recipe) -> str:
-    """Runs x epochs at the paper's number of seeds, and about how long that takes."""
+    """Return the number of runs and epochs with the paper's number of seeds, and the estimated time."""
     if not found.runs:
         return "no training"
     runs, each = f"{found.runs} run{'s' if found.runs > 1 else ''}", found.epochs / found.runs
     return f"{runs} x {each:.0f} epochs, about {found.seconds / 3600:.1f} h on one H200 (estimate)"
 
 
-def entries() -> list[Entry]:
-    there = at_hand()
-    return [_entry(recipe(name), there) for name in recipe_ids()]
+def list_recipes() -> list[Entry]:
+    """Return a line for each recipe."""
+    available = available_data()
+    return [_entry(recipe(name), available) for name in recipe_ids()]
 
 
-def at_hand() -> set[str]:
-    """The names of the data sets that are here."""
+def available_data() -> set[str]:
+    """Return the names of the data sets that are on this machine."""
     from labelkin.data import inventory
 
     return {entry.name for entry in inventory() if entry.at_hand}
 
 
-def _entry(found: Recipe, there: set[str]) -> Entry:
+def _entry(found: Recipe, available: set[str]) -> Entry:
     data = tuple(dict.fromkeys(name for part in found.parts for name in part.needs))
     nets = tuple(dict.fromkeys(str(part.plan["backbone"]) for part in found.parts if part.plan))
     reasons = tuple(dict.fromkeys(part.not_run for part in found.parts if part.not_run is not None))
-    missing = tuple(name for name in data if name not in there)
+    missing = tuple(name for name in data if name not in available)
     return Entry(
         id=found.id,
         title=found.title,
@@ -242,4 +274,5 @@ def _entry(found: Recipe, there: set[str]) -> Entry:
 
 
 def listing_as_dict(entry: Entry) -> dict[str, Any]:
+    """Return a line of the list as plain values."""
     return {**entry._asdict(), "at_hand": entry.at_hand}

@@ -8,37 +8,37 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from labelkin._checks import InputError, check_choice, check_count, check_number, listed, near
-from labelkin.comparison import PROTOCOLS, Plan, chosen, execute
-from labelkin.papers._assess import NOT_ASKED, Conditions, Reproduction, assess
+from labelkin.comparison import PROTOCOLS, Plan, best_grid_points, execute
+from labelkin.papers._assess import NOT_REQUESTED, Conditions, Reproduction, assess
 from labelkin.papers._claim_checks import embedding_of
 from labelkin.papers._extra_metrics import extra_measures, time_hierarchical
 from labelkin.papers._measured import Run
 from labelkin.papers._published import Table
-from labelkin.papers._recipe import Part, Recipe, at_hand, merged, recipe
+from labelkin.papers._recipe import Part, Recipe, available_data, merged, recipe
 from labelkin.runs import Record, read_record
 from labelkin.training import Progress, Silent
 
 
 class Wanted(NamedTuple):
-    """How a recipe is to be run."""
+    """The arguments of `reproduce` that choose and change the runs of a recipe."""
 
-    seeds: int | None = None  # how many; None: at most three of the recipe's
+    seeds: int | None = None  # the number of seeds; None for at most three of the recipe's
     scale: float = 1.0
     subset: float | None = None
     protocol: str = "clean"
-    columns: Sequence[str] | None = None  # those whose names hold one of these
+    columns: Sequence[str] | None = None  # those whose names contain one of these words
     rows: Sequence[str] | None = None
     precision: str = "32-true"
-    backbone: str | None = None  # in place of the paper's
+    backbone: str | None = None  # instead of the paper's
 
 
 def plan_for(recipe: Recipe, part: Part, wanted: Wanted, *, backbone: str) -> Plan | None:
-    """None where none of the part's rows is wanted."""
+    """Return the plan for a part of a recipe, or None if none of its rows is requested."""
     added = recipe.as_published if wanted.protocol == "as-published" else {}
     values = merged(part.plan, {"training": {**added.get("training", {}), "precision": wanted.precision}})
     values["training"] = scaled(values["training"], wanted.scale)
     known = values["objectives"]
-    rows = {label: given for label, given in known.items() if asked_for(label, wanted.rows, known)}
+    rows = {label: given for label, given in known.items() if is_requested(label, wanted.rows, known)}
     if not rows:
         return None
     values["objectives"] = {label: {**given, **added.get(given["objective"], {})} for label, given in rows.items()}
@@ -50,13 +50,17 @@ def plan_for(recipe: Recipe, part: Part, wanted: Wanted, *, backbone: str) -> Pl
     return Plan.from_dict({**values, **chosen})
 
 
-def asked_for(name: str, words: Sequence[str] | None, names: Collection[str]) -> bool:
-    """Whether a word is the name or, where it is none of the names, a part of it: "CIFAR-10" does not mean CIFAR-100."""
+def is_requested(name: str, words: Sequence[str] | None, names: Collection[str]) -> bool:
+    """Return whether one of the words selects the name.
+
+    A word selects the name that is equal to it; if there is no such name, all names that contain it. So "CIFAR-10" does not
+    select CIFAR-100.
+    """
     return words is None or any(word == name or (word in name and word not in names) for word in words)
 
 
 def seeds_of(recipe: Recipe, count: int | None) -> tuple[int, ...]:
-    """The first of the paper's seeds, and further ones from 0 on where more are asked for."""
+    """Return `count` seeds: the paper's first, then further ones from 0 on."""
     if count is None:
         return recipe.seeds[:3]
     further = [seed for seed in range(count + len(recipe.seeds)) if seed not in recipe.seeds]
@@ -64,7 +68,7 @@ def seeds_of(recipe: Recipe, count: int | None) -> tuple[int, ...]:
 
 
 def scaled(training: Mapping[str, Any], scale: float) -> dict[str, Any]:
-    """Epochs and milestones times `scale`, at least one epoch; a milestone that falls on the end is dropped."""
+    """Multiply epochs and milestones by `scale`. At least one epoch is left; milestones at or after the end are dropped."""
     if scale == 1.0:
         return dict(training)
     epochs = max(1, round(scale * training["epochs"]))
@@ -76,19 +80,19 @@ def scaled(training: Mapping[str, Any], scale: float) -> dict[str, Any]:
 
 
 def backbone_for(part: Part, wanted: Wanted) -> tuple[str | None, str | None]:
-    """The backbone to train and, where it is not the paper's, what was put in its place; no backbone, and why."""
+    """Return the backbone to train, and how it differs from the paper's; or None and the reason why there is none."""
     name = str(part.plan["backbone"])
     if wanted.backbone not in (None, name):
-        return wanted.backbone, f"{wanted.backbone} in place of {name}"
+        return wanted.backbone, f"{wanted.backbone} instead of {name}"
     if not name.startswith("timm:") or find_spec("timm") is not None:
         return name, part.unlike
     if part.substitute is None:
         return None, f"{name} needs timm, which is not installed"
-    return part.substitute, f"{part.substitute} from scratch in place of {name} with ImageNet weights"
+    return part.substitute, f"{part.substitute} from scratch instead of {name} with ImageNet weights"
 
 
 class Engine(NamedTuple):
-    """Where and for how long runs are trained."""
+    """Where runs are trained and for how long."""
 
     store: Path
     jobs: int = 1
@@ -118,12 +122,36 @@ def reproduce(
     progress: Callable[[str, int, int], Progress] = lambda title, epochs, steps: Silent(),
     say: Callable[[str], None] = lambda line: None,
 ) -> Reproduction:
-    """Rerun a table or figure (`003-table2`) as far as its data are at hand, and judge it cell by cell.
+    """Reproduce a table or figure of a paper and compare it with the published numbers, cell by cell.
 
-    `scale` multiplies epochs, `subset` takes that share of every class's training samples; with either, verdicts are about
-    directions alone. With a `budget` in seconds no run is begun that would not end in time. `columns` and `rows` keep those
-    whose names hold one of the words. `backbone` stands in for the paper's, which leaves directions alone as well. Runs are
-    kept in `store`; finished ones are not repeated.
+    Columns whose data are not available are not run. Runs are kept in `store`, and finished runs are not repeated. With
+    `scale`, `subset` or `backbone`, only directions are compared.
+
+    Args:
+        wanted: The id of a table or figure, such as "003-table2".
+        seeds: The number of seeds. None uses the paper's, at most three.
+        scale: The share of the paper's epochs.
+        subset: The share of each class's training samples.
+        budget: Seconds. No run begins that would not finish in time.
+        protocol: "clean" or "as-published"; see `labelkin.comparison.Plan`.
+        columns: Words; only columns whose names contain one of them are run.
+        rows: Words; only rows whose names contain one of them are run.
+        precision: The precision of training, such as "bf16-mixed".
+        backbone: A backbone to train instead of the paper's.
+        jobs: The number of runs to train at once.
+        engine: "local" or "ray".
+        address: The address of a Ray cluster.
+        store: The folder of the runs.
+        progress: Called with a run's title, epochs and steps per epoch; returns the object that shows them.
+        say: Called with each line of status.
+
+    Returns:
+        The recipe, the conditions of the runs, and a verdict on each cell and claim.
+
+    Example:
+        >>> from labelkin.papers import reproduce
+        >>> reproduce("004-table2").cells[0].verdict.words[:24]
+        'not run: ILSVRC 2015 is '
     """
     found = recipe(wanted)
     check_number("scale", scale, low=0, high=1, open_low=True)
@@ -144,11 +172,13 @@ def _check_words(argument: str, words: Sequence[str] | None, names: Sequence[str
     known = list(dict.fromkeys(names))
     for word in words or ():
         if not any(word in name for name in known):
-            raise InputError(f"{argument}: none holds {word!r}; they are {listed(known, limit=20)}.{near(word, known)}")
+            raise InputError(
+                f"{argument}: no name contains {word!r}; the names are {listed(known, limit=20)}.{near(word, known)}"
+            )
 
 
 class _Work:
-    """The parts of a recipe, one after the other, within one budget."""
+    """Run the parts of a recipe, one after another, within one time budget."""
 
     def __init__(self, found: Recipe, wanted: Wanted, engine: Engine) -> None:
         self.recipe, self.wanted, self.engine = found, wanted, engine
@@ -158,16 +188,16 @@ class _Work:
         self.not_run: dict[str, str] = {}
 
     def result(self) -> Reproduction:
-        printed = self.recipe.printed
-        if self.recipe.timing is not None and isinstance(printed, Table):
-            self.runs = time_hierarchical(printed)
+        published = self.recipe.published
+        if self.recipe.timing is not None and isinstance(published, Table):
+            self.runs = time_hierarchical(published)
         for part in self.recipe.parts:
-            self._do(part)
+            self._run_part(part)
         wanted = self.wanted
-        told = Conditions(wanted.protocol, wanted.scale, wanted.subset, self.other, self.not_run)
-        return assess(self.recipe, self.runs, told)
+        conditions = Conditions(wanted.protocol, wanted.scale, wanted.subset, self.other, self.not_run)
+        return assess(self.recipe, self.runs, conditions)
 
-    def _do(self, part: Part) -> None:
+    def _run_part(self, part: Part) -> None:
         reason = self._reason_not_to(part)
         if reason is not None:
             self.not_run[part.column] = reason
@@ -182,25 +212,27 @@ class _Work:
             self.other[part.column] = other
         plan = plan_for(self.recipe, part, self.wanted, backbone=backbone)
         labels = [] if plan is None else [arm.label for arm in plan.arms]
-        self.not_run |= {f"{part.column} / {row}": NOT_ASKED for row in part.plan["objectives"] if row not in labels}
+        self.not_run |= {
+            f"{part.column} / {row}": NOT_REQUESTED for row in part.plan["objectives"] if row not in labels
+        }
         if plan is None:
             return
         self.engine.say(f"{part.column}: {other or backbone}")
-        self._keep(part, plan)
+        self._run_plan(part, plan)
         reusing = self._reusing(part, backbone)
         if reusing is not None:
-            self._keep(part, reusing)
+            self._run_plan(part, reusing)
 
     def _reason_not_to(self, part: Part) -> str | None:
         if part.not_run is not None:
             return part.not_run
-        if not asked_for(part.column, self.wanted.columns, [other.column for other in self.recipe.parts]):
-            return NOT_ASKED
-        there = at_hand()
-        missing = [name for name in part.needs if name not in there]
-        return f"needs {', '.join(missing)}, which is not at hand" if missing else None
+        if not is_requested(part.column, self.wanted.columns, [other.column for other in self.recipe.parts]):
+            return NOT_REQUESTED
+        available = available_data()
+        missing = [name for name in part.needs if name not in available]
+        return f"needs {', '.join(missing)}, which is not available" if missing else None
 
-    def _keep(self, part: Part, plan: Plan) -> None:
+    def _run_plan(self, part: Part, plan: Plan) -> None:
         engine = self.engine
         left = None if engine.budget is None else max(0.0, engine.budget - (monotonic() - self.begun))
         if left != 0.0:
@@ -217,23 +249,23 @@ class _Work:
             for run, why in outcome.failed:
                 self.not_run[f"{part.column} / {run.label}"] = f"failed: {why}"
         if left is not None:
-            self.not_run.setdefault(part.column, "the budget was spent before it")
+            self.not_run.setdefault(part.column, "the time budget was used up")
         for record in self._records(plan):
             self.runs.setdefault(part.column, {}).setdefault(record.label, []).append(self._run(record))
 
     def _records(self, plan: Plan) -> Iterator[Record]:
-        """The finished runs of a plan, under the labels of its arms; of a grid, those of the chosen point."""
+        """Yield the finished runs of a plan under the labels of its arms; for a grid, those of the best point."""
         planned = plan.runs()
         folders = {run.id: self.engine.store / run.name for run in planned}
-        found = {name: record for name, path in folders.items() if (record := _finished(path)) is not None}
+        finished = {name: record for name, path in folders.items() if (record := _finished(path)) is not None}
         arms = sorted((arm.label for arm in plan.arms), key=len, reverse=True)
-        for record in chosen(planned, found):
+        for record in best_grid_points(planned, finished):
             yield record._replace(label=next(label for label in arms if record.label.startswith(label)))
 
     def _run(self, record: Record) -> Run:
         history = record.history()
-        printed = self.recipe.printed
-        wanted = [*printed.measures] if isinstance(printed, Table) else []
+        published = self.recipe.published
+        wanted = [*published.measures] if isinstance(published, Table) else []
         wanted += [str(claim["measure"]) for claim in self.recipe.claims if "measure" in claim]
         final = {**(record.final or {}), **extra_measures(record, wanted)}
         return Run(
@@ -247,7 +279,7 @@ class _Work:
         )
 
     def _reusing(self, part: Part, backbone: str) -> Plan | None:
-        """The plan of the row that is given the embedding which another row's first seed learned."""
+        """Return the plan of the row that uses the embedding which another row's first seed learned."""
         reuse = self.recipe.reuse.get(part.column)
         learned = self.runs.get(part.column, {}).get(reuse["learned_by"]) if reuse is not None else None
         if reuse is None or not learned:

@@ -1,42 +1,53 @@
-"""Results by setting: the data, network and training under which objectives were compared with one-hot."""
+"""Group results by setting (data, network and training), and generate docs/results.md."""
 
 from collections.abc import Iterable, Sequence
 from math import isnan
 from typing import NamedTuple
 
-from labelkin.comparison import REFERENCE, Comparison, Row, as_markdown, by_setting, summarise, tree_in_words, verdict
+from labelkin.comparison import (
+    REFERENCE,
+    Comparison,
+    Row,
+    comparison_as_markdown,
+    comparison_verdict,
+    describe_tree,
+    group_by_setting,
+    summarize,
+)
 from labelkin.runs import Results
 
-SHOWN_BETTER, SHOWN_WORSE, UNCLEAR, ONE_SEED = "better", "worse", "no difference shown", "one seed"
+SHOWN_BETTER, SHOWN_WORSE, UNCLEAR, ONE_SEED = "better", "worse", "not significant", "one seed"
 
 
 class Setting(NamedTuple):
-    """A comparison with one-hot in it."""
+    """A comparison that includes one-hot."""
 
-    name: str  # "cifar100, resnet-18, 15 epochs"
-    file: str
+    name: str  # such as "cifar100, resnet-18, 15 epochs"
+    file: str  # the name of the results file
     compared: Comparison
 
     @property
     def reference(self) -> Row:
+        """The row of one-hot."""
         return next(row for row in self.compared.rows if row.label == REFERENCE)
 
     @property
     def noise(self) -> float:
-        """The share of training labels exchanged."""
+        """The share of training labels that were changed."""
         return float(self.compared.records[REFERENCE][0].config["data_options"].get("label_noise", 0.0))
 
     @property
     def rivals(self) -> list[Row]:
+        """The rows of the other objectives."""
         return [row for row in self.compared.rows if row.label != REFERENCE]
 
 
 def settings_of(found: Iterable[Results]) -> list[Setting]:
-    """Every setting in which one-hot was trained beside another objective."""
+    """Return the settings in which one-hot and at least one other objective were trained."""
     settings = []
     for results in found:
-        for name, runs in by_setting(results.runs).values():
-            compared = summarise(runs, reference=REFERENCE)
+        for name, runs in group_by_setting(results.runs).values():
+            compared = summarize(runs, reference=REFERENCE)
             if compared.reference is not None and len(compared.rows) > 1:
                 settings.append(Setting(_named(name, compared), results.name, compared))
     return settings
@@ -45,17 +56,17 @@ def settings_of(found: Iterable[Results]) -> list[Setting]:
 def _named(name: str, compared: Comparison) -> str:
     config = next(iter(compared.records.values()))[0].config
     options, tree = config["data_options"], config["taxonomy"]
-    told = {
+    facts = {
         "encoder": options.get("encoder"),
         "label noise": options.get("label_noise"),
         "validation": options.get("validation_fraction"),
         "tree": tree,
     }
-    return ", ".join([name, *(f"{what} {value}" for what, value in told.items() if value)])
+    return ", ".join([name, *(f"{what} {value}" for what, value in facts.items() if value)])
 
 
 def outcome(row: Row) -> str:
-    """What the seeds say of a row's accuracy against one-hot's."""
+    """Return the verdict on the accuracy of a row against one-hot's."""
     if isnan(row.difference_low):
         return ONE_SEED
     if row.difference_low > 0:
@@ -64,7 +75,7 @@ def outcome(row: Row) -> str:
 
 
 def points(row: Row) -> str:
-    """`"+0.42 [+0.10, +0.74]"` points of accuracy; without an interval for one seed."""
+    """Return the difference to one-hot in percentage points, such as `"+0.42 [+0.10, +0.74]"`; one seed has no interval."""
     mean = f"{_signed(100 * row.difference)}"
     if isnan(row.difference_low):
         return mean
@@ -76,7 +87,7 @@ def _signed(value: float) -> str:
 
 
 def by_objective(settings: Sequence[Setting]) -> dict[str, list[tuple[Setting, Row]]]:
-    """Rows of each objective over settings, options and all."""
+    """Group the rows of all settings by objective, with any options."""
     found: dict[str, list[tuple[Setting, Row]]] = {}
     for setting in settings:
         for row in setting.rivals:
@@ -84,35 +95,40 @@ def by_objective(settings: Sequence[Setting]) -> dict[str, list[tuple[Setting, R
     return found
 
 
-HEAD = """# Results
+INTRODUCTION = """# Results
 
-Written by `make docs` from `results/*.json`; no number here is typed by hand. ± is the standard deviation over seeds;
-"against one-hot" is in points of accuracy, run by run with the same seed, with the 95 % interval of the mean
-(bootstrap, never narrower than Student's). Severity is how far up the tree truth and prediction meet, over the
-mistakes alone, and AHD@5 how far the five best classes lie from the truth; lower is better, and both compare only on
-one tree. CRM columns are after deciding by least expected distance in the tree, which costs nothing at test time.
-"structure" is 001's correlation of label distances with the tree's (class means of the scores where an objective
-learns no vectors). "front": no other is both as accurate and as mild. Seconds are those of one run beside others, and
-no measure of speed.
+`make docs` generates this page from `results/*.json`.
+
+- ± is the standard deviation over seeds.
+- "against one-hot" is the mean difference in percentage points of accuracy between runs with the same seed, with its 95 %
+  interval (bootstrap, or Student's if wider).
+- "severity" is the mean height of the lowest common ancestor of truth and prediction, over the mistakes. "AHD@5" is the mean
+  tree distance of the five best classes to the truth. Lower is better; compare both only on the same tree.
+- "CRM" columns are measured after choosing the class of least expected tree distance, which needs no training.
+- "structure" is the correlation of label distances with tree distances (001). If an objective learns no label vectors, the
+  class means of the scores are used.
+- "front" marks objectives for which no other is at least as good in both accuracy and severity.
+- "seconds" is the training time of a run while other runs used the same machine, so it does not measure speed.
 """
 
 
-def tables(found: Sequence[Results]) -> str:
-    return "\n".join([HEAD, *(_section(results) for results in found)]).rstrip("\n") + "\n"
+def results_page(found: Sequence[Results]) -> str:
+    """Return the text of docs/results.md."""
+    return "\n".join([INTRODUCTION, *(_section(results) for results in found)]).rstrip("\n") + "\n"
 
 
 def _section(results: Results) -> str:
     parts = [f"## {results.name}", f"{results.machine}, {results.date}."]
     if results.command:
         parts.append(f"```sh\n{results.command}\n```")
-    parts += [f"Missing: {said}" for said in results.missing]
-    for name, runs in by_setting(results.runs).values():
-        compared = summarise(runs)
-        tree = tree_in_words(runs[0].config)
-        parts.append(f"### {name}\n\nThe tree: {tree}. {_verdict(compared)}")
-        parts.append(as_markdown(compared))
+    parts += [f"Missing: {sentence}" for sentence in results.missing]
+    for name, runs in group_by_setting(results.runs).values():
+        compared = summarize(runs)
+        tree = describe_tree(runs[0].config)
+        parts.append(f"### {name}\n\nTree: {tree}. {_verdict(compared)}")
+        parts.append(comparison_as_markdown(compared))
     return "\n\n".join(parts) + "\n"
 
 
 def _verdict(compared: Comparison) -> str:
-    return verdict(compared) if compared.reference is not None and len(compared.rows) > 1 else ""
+    return comparison_verdict(compared) if compared.reference is not None and len(compared.rows) > 1 else ""

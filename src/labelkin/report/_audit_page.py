@@ -1,4 +1,4 @@
-"""The page of an audit: the same panels as a run's, for a model trained anywhere."""
+"""The report page of an audit: the same panels as for a run, for a model from any library."""
 
 import os
 from math import isnan
@@ -16,48 +16,69 @@ from labelkin.report._write import write_model_page
 from labelkin.structure import Taxonomy
 
 
-def write_audit_page(found: Audit, path: str | os.PathLike[str]) -> Path:
-    """Write the page on an audited model. Without a taxonomy the tree is the one that the confusions suggest."""
-    given, tree = found.given, _tree(found).reorder(found.classes)
-    scores = F.one_hot(given.predicted, len(found.classes)).double() if given.logits is None else given.logits
+def write_audit_page(audit: Audit, path: str | os.PathLike[str]) -> Path:
+    """Write the page of an audited model.
+
+    Without a taxonomy, classes are shown in the order of the tree that the confusions suggest.
+
+    Args:
+        audit: The result of `labelkin.audit_predictions`.
+        path: The `.html` file.
+
+    Returns:
+        The path of the page.
+
+    Example:
+        >>> import tempfile
+        >>> from labelkin.audit import audit
+        >>> from labelkin.report import write_audit_page
+        >>> found = audit({"target": [0, 1, 2], "predicted": [0, 2, 2]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_audit_page(found, f"{folder}/audit.html").name
+        'audit.html'
+    """
+    given, tree = audit.predictions, _tree(audit).reorder(audit.classes)
+    scores = F.one_hot(given.predicted, len(audit.classes)).double() if given.logits is None else given.logits
     mistakes = mistakes_of(scores, given.target, tree, log_probs=given.probs is not None)
-    looked_into = subject(
-        Path(found.source).name,
+    model = subject(
+        Path(audit.source).name,
         tree,
-        tree_named=found.tree is not None,
-        mistakes=mistakes if found.tree is not None else _without_costs(mistakes, found),
+        tree_named=audit.tree is not None,
+        mistakes=mistakes if audit.tree is not None else _without_costs(mistakes, audit),
     )
-    # What a network learned is not in its predictions.
-    looked_into = looked_into._replace(learned=(), nearest=None)
     return write_model_page(
-        looked_into,
+        model._replace(learned=(), nearest=None),  # predictions do not show what the network learned
         path,
-        sentence=_sentence(found),
-        details=found.notes,
-        context=(found.source, f"{found.samples:,} samples", f"{len(found.classes)} classes"),
-        missing=found.left_out,
-        made=(Fold("The audit in words", as_text(found), is_code=True),),
+        sentence=_sentence(audit),
+        details=audit.notes,
+        context=(audit.source, f"{audit.samples:,} samples", f"{len(audit.classes)} classes"),
+        missing=audit.left_out,
+        sections=(Fold("The audit as text", as_text(audit), is_code=True),),
     )
 
 
-def _without_costs(mistakes: Mistakes, found: Audit) -> Mistakes:
-    """A tree learned from the mistakes gives them an order; costs taken from it would flatter."""
-    given, alike = found.given, 1 - torch.eye(len(found.classes))
-    most = costliest(given.predicted, given.target, names=found.classes, distances=alike, top=SHOWN)
-    return mistakes._replace(costliest=most, samples=((),) * len(most.confusions), cost_rule=None)
+def _without_costs(mistakes: Mistakes, audit: Audit) -> Mistakes:
+    """Count confusions without distances: a tree learned from the mistakes would make them look mild."""
+    given, equal = audit.predictions, 1 - torch.eye(len(audit.classes))
+    most = costliest(given.predicted, given.target, names=audit.classes, distances=equal, top=SHOWN)
+    return mistakes._replace(costliest=most, samples=((),) * len(most.confusions), cost_rule=None, by_tree=False)
 
 
-def _tree(found: Audit) -> Taxonomy:
-    if found.tree is not None:
-        return found.tree
-    return Taxonomy.from_nested(list(found.classes)) if found.structure is None else found.structure.tree
+def _tree(audit: Audit) -> Taxonomy:
+    if audit.tree is not None:
+        return audit.tree
+    return Taxonomy.from_nested(list(audit.classes)) if audit.structure is None else audit.structure.tree
 
 
-def _sentence(found: Audit) -> str:
-    low, high = found.basics.accuracy_interval
-    said = f"{100 * found.basics.accuracy:.1f} % are right ({100 * low:.1f} to {100 * high:.1f})"
-    if found.hierarchy is None or isnan(found.hierarchy.severity):
-        return said
-    by_chance = found.hierarchy.severity_by_chance
-    nearer = "milder" if found.hierarchy.severity < by_chance else "no milder"
-    return f"{said}, and the mistakes are {nearer} than chance: severity {found.hierarchy.severity:.2f} against {by_chance:.2f}"
+def _sentence(audit: Audit) -> str:
+    low, high = audit.basics.accuracy_interval
+    accuracy = (
+        f"The accuracy is {100 * audit.basics.accuracy:.1f} % (95 % interval {100 * low:.1f} to {100 * high:.1f})"
+    )
+    if audit.hierarchy is None or isnan(audit.hierarchy.severity):
+        return accuracy
+    severity, by_chance = audit.hierarchy.severity, audit.hierarchy.severity_by_chance
+    milder = "less severe" if severity < by_chance else "not less severe"
+    return (
+        f"{accuracy}, and the mistakes are {milder} than random ones: severity {severity:.2f} against {by_chance:.2f}"
+    )

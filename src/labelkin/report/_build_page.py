@@ -1,53 +1,54 @@
-"""Collect everything that the page on a comparison shows."""
+"""Build the page of a comparison."""
 
 import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from labelkin._checks import counted
 from labelkin.comparison import Comparison, Row
 from labelkin.report import figures
-from labelkin.report._inspect_run import Data, Look
+from labelkin.report._inspect_run import RunData, RunInspector
 from labelkin.report._leaderboard import leaderboard, verdict
 from labelkin.report._learned import Projection
 from labelkin.report._page_model import Page, Panel, Subject, Table, Verdict
-from labelkin.report._provenance import any_record, how_made
+from labelkin.report._provenance import any_record, provenance_sections
 from labelkin.report.figures._learning import Curve, mean_curves
 from labelkin.runs import DataCache
 
 
-def gather(
+def build_page(
     comparison: Comparison,
     *,
-    how: Projection = "mds",
+    projection: Projection = "mds",
     cache: DataCache | None = None,
     problems: Sequence[str] = (),
     say: Callable[[str], None] = lambda line: None,
 ) -> Page:
-    """Collect the page on a comparison; see `write_report`."""
+    """Return the page of a comparison; see `write_report` for the arguments."""
     comparison = _ranked(comparison)
-    found, missing = verdict(comparison), [*problems, *_missing(comparison)]
+    result, missing = verdict(comparison), [*problems, *_missing(comparison)]
     subjects: list[Subject] = []
     data, cache = None, DataCache() if cache is None else cache
     for label, records in comparison.records.items():
         say(f"analyzing {label}")
         record = min(records, key=lambda record: record.seed)
-        data = data or Data(record.config, cache)
-        look = Look(record, data, how=how)
-        if (made := look.subject(label)) is not None:
-            subjects.append(made)
+        data = data or RunData(record.config, cache)
+        inspector = RunInspector(record, data, projection=projection)
+        if (subject := inspector.subject(label)) is not None:
+            subjects.append(subject)
         else:
-            missing.append(f"{label} cannot be analyzed: {look.reasons['model']}")
-    labels = [made.label for made in subjects]
+            missing.append(f"{label} cannot be analyzed: {inspector.reasons['model']}")
+    labels = [subject.label for subject in subjects]
     return Page(
-        title=f"{comparison.data}: {len(comparison.rows)} objectives compared",
+        title=f"{comparison.data}: {counted(len(comparison.rows), 'objective')} compared",
         context=_context(comparison),
-        verdict=found,
+        verdict=result,
         leaderboard=leaderboard(comparison, labels) if comparison.rows else None,
         overview=_overview(comparison),
         subjects=tuple(subjects),
-        chosen=_chosen(found, comparison.rows, labels),
+        chosen=_chosen(result, comparison.rows, labels),
         missing=tuple(missing),
-        made=how_made(comparison),
+        sections=provenance_sections(comparison),
     )
 
 
@@ -63,31 +64,31 @@ def _context(comparison: Comparison) -> tuple[str, ...]:
     return (
         comparison.data,
         record.backbone,
-        f"{len(comparison.rows)} objectives",
-        f"{len(seeds)} {'seed' if len(seeds) == 1 else 'seeds'}",
-        f"{record.settings['epochs']} epochs",
+        counted(len(comparison.rows), "objective"),
+        counted(len(seeds), "seed"),
+        counted(record.settings["epochs"], "epoch"),
     )
 
 
 def _missing(comparison: Comparison) -> list[str]:
     """List what is missing on the page."""
-    told = [
-        f"{record.label}, seed {record.seed}, has not finished and is left out; resume it with: labelkin train --resume "
-        f"{shlex.quote(str(record.path))}"
+    missing = [
+        f"The run of {record.label} with seed {record.seed} has not finished and is left out; resume it with: "
+        f"labelkin train --resume {shlex.quote(str(record.path))}"
         for record in comparison.unfinished
     ]
     if comparison.rows and comparison.reference is None:
-        told.append("There is no finished run of the reference, so there are no differences.")
+        missing.append("No run of the reference has finished, so there are no differences.")
     elif any(row.runs == 1 for row in comparison.rows):
-        told.append("Objectives with one seed have no standard deviation and no interval.")
+        missing.append("Objectives with one seed have no standard deviation and no confidence interval.")
     if any_record(comparison).config["tree"] == "built":
-        told.append(f"No taxonomy was given: the tree for the severity was {comparison.tree.partition(',')[0]}.")
-    return told
+        missing.append(f"No taxonomy was passed; the tree for the severity was {comparison.tree.partition(',')[0]}.")
+    return missing
 
 
-def _chosen(found: Verdict, rows: Sequence[Row], labels: Sequence[str]) -> int:
+def _chosen(result: Verdict, rows: Sequence[Row], labels: Sequence[str]) -> int:
     """Return the position of the winner, or of the most accurate objective."""
-    wanted = [label for label in (found.winner, *(row.label for row in rows)) if label in labels]
+    wanted = [label for label in (result.winner, *(row.label for row in rows)) if label in labels]
     return labels.index(wanted[0]) if wanted else 0
 
 
@@ -95,31 +96,35 @@ def _overview(comparison: Comparison) -> tuple[Panel, ...]:
     if not comparison.rows:
         return ()
     curves = mean_curves(comparison)
-    best = (
-        "" if comparison.reference is None else f" The dashed line is the best accuracy of {comparison.reference}; a "
+    reference = (
+        ""
+        if comparison.reference is None
+        else (
+            f" The dashed line is the best accuracy of {comparison.reference}; a star marks the epoch at which another "
+            "objective exceeds it."
+        )
     )
     return (
         Panel(
             "pareto",
             "Accuracy against severity",
-            "Up and to the right is better. Objectives on the line are not beaten in both by any other.",
+            "Up and to the right is better. The line connects the Pareto front: no other objective is better in both.",
             {"": figures.accuracy_severity(comparison)},
             _rows(comparison, ("accuracy", "accuracy_spread", "severity", "severity_spread", "on_front")),
         ),
         Panel(
             "curves",
             "Learning curves",
-            "Mean test accuracy over seeds, with a band of one standard deviation."
-            + (f"{best}star marks the epoch at which another objective passes it." if best else ""),
+            f"Mean test accuracy over seeds; the band is one standard deviation.{reference}",
             _curve_views(curves, comparison.reference),
             _curve_table(curves),
-            missing="" if curves else "The runs have no metrics by epoch.",
+            missing="" if curves else "The runs have no metrics per epoch.",
             views="Show",
         ),
         Panel(
             "decisions",
             "Effect of cost-based decisions (CRM)",
-            "The class of least expected tree distance (filled) instead of the most probable class (open). Needs no training.",
+            "From the most probable class (open) to the class of least expected tree distance (filled); needs no training.",
             {"": figures.decisions(comparison)},
             _rows(comparison, ("accuracy", "severity", "ahd5", "crm_accuracy", "crm_severity", "crm_ahd5")),
         ),
@@ -127,7 +132,7 @@ def _overview(comparison: Comparison) -> tuple[Panel, ...]:
 
 
 def _curve_views(curves: Sequence[Curve], reference: str | None) -> dict[str, Any]:
-    """Return two views: the last two thirds enlarged, and the whole curves."""
+    """Return two views: the last two thirds of the epochs enlarged, and all epochs."""
     if not curves:
         return {}
     whole = figures.learning_curves(curves, reference=reference)
@@ -156,4 +161,4 @@ def _curve_table(curves: Sequence[Curve]) -> Table:
         for epoch in range(longest)
     ]
     passed = tuple("–" if curve.reached is None else curve.reached for curve in curves)
-    return Table(("epoch", *(curve.label for curve in curves)), [*rows, ("passes the reference", *passed)])
+    return Table(("epoch", *(curve.label for curve in curves)), [*rows, ("exceeds the reference", *passed)])

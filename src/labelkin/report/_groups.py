@@ -1,4 +1,4 @@
-"""The superclasses of a tree: one level of it, coarse enough to colour by."""
+"""Superclasses: one level of a tree, coarse enough for colors."""
 
 from math import log, sqrt
 from typing import NamedTuple
@@ -7,15 +7,30 @@ from labelkin.structure import Taxonomy
 
 
 class Groups(NamedTuple):
-    of_class: tuple[int, ...]  # the group of each class, numbered from 0 in the order of the tree
+    """Groups of classes.
+
+    Attributes:
+        of_class: The group of each class, numbered from 0 in the order of the tree.
+        names: The name of each group.
+    """
+
+    of_class: tuple[int, ...]
     names: tuple[str, ...]
 
 
 def superclasses(taxonomy: Taxonomy, *, named: bool = True) -> Groups | None:
-    """The level of the tree whose number of groups is nearest to the root of the number of classes (our choice).
+    """Return the level of the tree whose number of groups is closest to the square root of the number of classes.
 
-    None where no level has two groups of which one has two classes. A tree that was built from data has nodes without
-    names of their own (`named=False`): a group is then called by its classes.
+    Args:
+        taxonomy: The tree.
+        named: Whether inner nodes have meaningful names. In a tree built from data they have none; a group is then named by
+            its classes.
+
+    Returns:
+        The groups; None if no level has at least two groups and fewer groups than classes.
+
+    >>> superclasses(Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car", "bus"]}))
+    Groups(of_class=(0, 0, 1, 1), names=('animal', 'machine'))
     """
     classes = len(taxonomy.leaves)
     levels = [taxonomy.level(depth).tolist() for depth in range(1, int(taxonomy.depth.max()))]
@@ -29,7 +44,7 @@ def superclasses(taxonomy: Taxonomy, *, named: bool = True) -> Groups | None:
 
 
 def tree_order(taxonomy: Taxonomy) -> list[int]:
-    """Class positions in the order in which the leaves lie, left to right."""
+    """Return the class positions in the order of the leaves, left to right."""
     order: list[int] = taxonomy.preorder[taxonomy.leaves].argsort().tolist()
     return order
 

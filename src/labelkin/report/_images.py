@@ -1,4 +1,4 @@
-"""Samples as small pictures inside the page."""
+"""Small pictures of samples, embedded in the page."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ from torch import Tensor
 from labelkin._extras import require
 from labelkin.data import ArraySplit, Split, UnreadableImage
 
-SIDE = 64  # larger images are made smaller
+SIDE = 64  # pixels; larger images are scaled down
 
 
 def picture_uris(split: Split, positions: Sequence[int]) -> tuple[str, ...]:
-    """PNG data URIs of samples; none where samples are no images."""
+    """Return PNG data URIs of samples; an empty tuple if the samples are not images."""
     if len(split.shape) != 3 or split.shape[0] not in (1, 3):
         return ()
     return tuple(uri for position in positions if (uri := _uri(split, position)))
@@ -29,7 +29,7 @@ def _uri(split: Split, position: int) -> str:
 
 
 def png_uri(image: Tensor) -> str:
-    """(C, H, W) as a data URI; numbers that are no bytes are stretched from their least to their largest."""
+    """Return an image (C, H, W) as a data URI; values other than bytes are scaled to the range from 0 to 255."""
     pillow = require("PIL.Image", extra="data", use="pictures in a report")
     pixels = image if image.dtype == torch.uint8 else _as_bytes(image.float())
     array = pixels.permute(1, 2, 0).squeeze(-1).contiguous().numpy()

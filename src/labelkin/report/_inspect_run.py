@@ -1,4 +1,4 @@
-"""Inspect a finished run for the report: what its folder and data provide, and why anything is missing."""
+"""Inspect a finished run for the report: load its model, outputs and data, and record why a part is missing."""
 
 from functools import cached_property
 from typing import Any
@@ -11,12 +11,12 @@ from labelkin.data import ArraySplit, Dataset, Normalize
 from labelkin.objectives import OBJECTIVES
 from labelkin.report._images import picture_uris
 from labelkin.report._learned import (
+    ClassSimilarity,
     Features,
-    Kinship,
     Projection,
     class_means,
+    class_similarity,
     features_of,
-    kinship_of,
     spread_over_classes,
 )
 from labelkin.report._mistakes import Mistakes, mistakes_of
@@ -25,12 +25,12 @@ from labelkin.report._subject import subject
 from labelkin.runs import DataCache, Predictor, Record, RunFolder, RunSpec, check_unchanged, load_run, restored_context
 from labelkin.structure import Taxonomy
 
-EQUALLY_FAR, NO_WEIGHTS = "its label vectors are all equally far apart", "its weights are missing"
-SAMPLES = 1_000  # test samples to compute features of
+EQUALLY_FAR, NO_WEIGHTS = "all label vectors are equally far apart", "the weights are missing"
+SAMPLES = 1_000  # test samples whose features are computed
 MOST_CLASSES = 300  # larger matrices are unreadable and take megabytes
 
 
-class Data:
+class RunData:
     """The data of the compared runs.
 
     Args:
@@ -43,12 +43,13 @@ class Data:
 
     @cached_property
     def dataset(self) -> Dataset:
+        """The data set; raises `InputError` if it changed since the run was trained."""
         check_unchanged(self.config)
         return self.cache.workspace(RunSpec.from_dict(self.config)).dataset
 
     @cached_property
-    def some(self) -> tuple[Tensor, Tensor]:
-        """Inputs and classes of some test samples, spread over the classes."""
+    def test_sample(self) -> tuple[Tensor, Tensor]:
+        """Inputs and classes of some test samples, equally many per class."""
         split = self.dataset.test
         rows = spread_over_classes(split.targets, SAMPLES)
         taken = split.take(rows)
@@ -56,15 +57,21 @@ class Data:
         return read.inputs, read.targets
 
 
-class Look:
-    """Collects each part of a run's page separately, so that a missing part does not affect the others."""
+class RunInspector:
+    """Collect the parts of a run's page; each part is computed separately, so that a missing one does not affect the others.
 
-    def __init__(self, record: Record, data: Data, *, how: Projection = "mds") -> None:
-        self.record, self.data, self.how = record, data, how
+    Args:
+        record: The run.
+        data: The data of the run.
+        projection: How features are shown in two dimensions: "mds" or "tsne".
+    """
+
+    def __init__(self, record: Record, data: RunData, *, projection: Projection = "mds") -> None:
+        self.record, self.data, self.projection = record, data, projection
         self.reasons: dict[str, str] = {}
 
     def subject(self, label: str) -> Subject | None:
-        """Return the parts of the page; None if not even the classes are known."""
+        """Return the parts of the page; None if even the classes are unknown."""
         try:
             tree = self.taxonomy
         except InputError as error:
@@ -76,7 +83,7 @@ class Look:
             tree,
             tree_named=self.record.config["tree"] != "built",
             facts=(f"run {self.record.id}", f"seed {self.record.seed}"),
-            kinship=self._try("kinship", self._kinship),
+            similarity=self._try("similarity", self._similarity),
             features=self._try("features", self._features),
             mistakes=mistakes,
             images=[] if mistakes is None else self._try("images", lambda: self._images(mistakes)) or [],
@@ -85,13 +92,16 @@ class Look:
 
     @cached_property
     def taxonomy(self) -> Taxonomy:
+        """The tree of the run."""
         return restored_context(RunFolder(self.record.path).setup["context"]).tree()
 
     @cached_property
     def model(self) -> Predictor:
+        """The trained model."""
         return load_run(self.record.path)
 
     def _try(self, part: str, make: Any) -> Any:
+        """Return a part; if it cannot be computed, store the reason and return None."""
         try:
             return make()
         except (InputError, OSError) as error:
@@ -100,44 +110,45 @@ class Look:
 
     @cached_property
     def outputs(self) -> tuple[Tensor, Tensor]:
-        found = RunFolder(self.record.path).outputs()
-        return found["scores"], found["target"]
+        """Scores and true classes of the test set."""
+        saved = RunFolder(self.record.path).outputs()
+        return saved["scores"], saved["target"]
 
     def _mistakes(self) -> Mistakes:
         _check_size(len(self.taxonomy.leaves))
         return mistakes_of(*self.outputs, self.taxonomy, log_probs=OBJECTIVES[self.record.objective].has_probabilities)
 
-    def _kinship(self) -> Kinship:
-        """Compute kinship from label vectors; from mean scores if these are all equally far apart or missing."""
+    def _similarity(self) -> ClassSimilarity:
+        """Compute class similarity from label vectors, or from mean scores if these are equally far apart or missing."""
         classes = len(self.taxonomy.leaves)
         _check_size(classes)
         try:
             vectors, why = self.model.model.objective.label_vectors(range(classes)).detach(), EQUALLY_FAR
         except InputError:
             vectors, why = torch.eye(classes), NO_WEIGHTS
-        if (found := kinship_of(vectors, self.taxonomy)) is not None:
+        if (found := class_similarity(vectors, self.taxonomy)) is not None:
             return found
         means = class_means(*self.outputs)
         found = (
             None
             if means is None
-            else kinship_of(means, self.taxonomy, f"its mean scores for each class, because {why}")
+            else class_similarity(means, self.taxonomy, f"the mean scores of each class, because {why}")
         )
         if found is None:
-            raise InputError(f"{why}, and the mean scores of its classes show no difference either.")
+            raise InputError(f"{why}, and so are the mean scores of the classes.")
         return found
 
     def _features(self) -> Features:
         model = self.model
-        inputs, targets = self.data.some
+        inputs, targets = self.data.test_sample
         normalized = Normalize(model.mean, model.std)(inputs)
         dtype = next(model.model.parameters()).dtype
-        return features_of(model.model, normalized.to(dtype), targets, len(model.classes), how=self.how)
+        return features_of(model.model, normalized.to(dtype), targets, len(model.classes), projection=self.projection)
 
     def _images(self, mistakes: Mistakes) -> list[tuple[str, ...]]:
         split, (_, target) = self.data.dataset.test, self.outputs
         if not torch.equal(split.targets, target):
-            raise InputError("the available data are not those that the run was tested on.")
+            raise InputError("the available data differ from the test set of the run.")
         return [picture_uris(split, samples) for samples in mistakes.samples]
 
 

@@ -1,4 +1,4 @@
-"""What a model learned about its classes, and the panels that show it."""
+"""Class similarity and features of a model, and the panels that show them."""
 
 from collections.abc import Sequence
 from math import isnan
@@ -31,41 +31,50 @@ from labelkin.structure import Taxonomy
 Projection = Literal["mds", "tsne"]
 BATCH = 250
 MOST_LAYERS = 6
-LAYER_MEMORY = 2**29  # bytes that the NAA of one layer may take
-NEIGHBOURS = 5
-PASSED_OVER = (nn.Conv2d, nn.Linear, nn.BatchNorm1d, nn.BatchNorm2d, nn.Flatten, nn.Dropout, nn.Identity)
+LAYER_MEMORY = 2**29  # bytes; layers whose NAA needs more are skipped
+NEIGHBORS = 5
+SKIPPED_LAYERS = (nn.Conv2d, nn.Linear, nn.BatchNorm1d, nn.BatchNorm2d, nn.Flatten, nn.Dropout, nn.Identity)
 
 
-class Kinship(NamedTuple):
-    """How far apart a model holds its classes."""
+class ClassSimilarity(NamedTuple):
+    """Distances between the classes of a model.
 
-    source: str  # where the distances come from, in words
-    distances: Tensor  # (K, K)
+    Attributes:
+        source: What the distances are computed from, such as "the label vectors".
+        distances: (K, K) distances.
+        nearest: The nearest classes of each class.
+        structure: Correlation with the distances in the tree; None with fewer than three classes.
+    """
+
+    source: str
+    distances: Tensor
     nearest: Nearest
-    structure: StructureCorrelation | None  # with the tree; None below three classes
+    structure: StructureCorrelation | None
 
 
 class Features(NamedTuple):
+    """Features of test samples in two dimensions, their classes, and the class activity of some layers."""
+
     points: Points | Embedded
     targets: Tensor
     activity: Activity
 
 
-def kinship_of(vectors: Tensor, taxonomy: Taxonomy, source: str = "its label vectors") -> Kinship | None:
-    """From label vectors (K, D), by Euclidean distance; None where all lie equally far apart, as one-hot ones do."""
+def class_similarity(vectors: Tensor, taxonomy: Taxonomy, source: str = "the label vectors") -> ClassSimilarity | None:
+    """Return the Euclidean distances of label vectors (K, D); None if all are equal, as for one-hot vectors."""
     distances = label_distances(vectors)
-    apart = distances[~torch.eye(len(distances), dtype=torch.bool)]
-    if float(apart.max() - apart.min()) <= 1e-9 * float(apart.max()):
+    off_diagonal = distances[~torch.eye(len(distances), dtype=torch.bool)]
+    if float(off_diagonal.max() - off_diagonal.min()) <= 1e-9 * float(off_diagonal.max()):
         return None
-    near = nearest(vectors, taxonomy.classes, min(NEIGHBOURS, len(distances) - 1), rule="euclidean")
+    near = nearest(vectors, taxonomy.classes, min(NEIGHBORS, len(distances) - 1), rule="euclidean")
     structure = None
     if len(distances) > 2:
         structure = metrics.structure_correlation(vectors, taxonomy.distance("height"), given="vectors")
-    return Kinship(source, distances, near, structure)
+    return ClassSimilarity(source, distances, near, structure)
 
 
 def class_means(scores: Tensor, target: Tensor) -> Tensor | None:
-    """(K, K) the mean scores of each class's samples; None where a class has none."""
+    """Return the mean scores (K, K) of each class's samples; None if a class has no samples."""
     counts = torch.bincount(target, minlength=scores.shape[1])
     if not bool(counts.all()):
         return None
@@ -75,9 +84,9 @@ def class_means(scores: Tensor, target: Tensor) -> Tensor | None:
 
 
 def features_of(
-    model: nn.Module, inputs: Tensor, targets: Tensor, classes: int, *, how: Projection = "mds"
+    model: nn.Module, inputs: Tensor, targets: Tensor, classes: int, *, projection: Projection = "mds"
 ) -> Features:
-    """From a `labelkin.training.Model` and normalised inputs, a few of every class."""
+    """Return the features of a `labelkin.Model` for normalized inputs, a few of each class."""
     layers = _layers(model, inputs, classes)
     batches = list(zip(torch.split(inputs, BATCH), torch.split(targets, BATCH), strict=True))
     activity = class_activity(model, batches, layers=layers, classes=classes, samples=len(inputs))
@@ -85,29 +94,29 @@ def features_of(
     model.eval()
     with torch.no_grad():
         features = torch.cat([model.get_submodule("backbone")(part).flatten(1).double() for part, _ in batches])
-    if how == "tsne":
+    if projection == "tsne":
         return Features(tsne(features, perplexity=min(30.0, (len(features) - 1) / 3)), targets, activity)
     between = torch.cdist(features, features, compute_mode="donot_use_mm_for_euclid_dist")
     return Features(mds(between), targets, activity)
 
 
 def _layers(model: nn.Module, inputs: Tensor, classes: int) -> list[str]:
-    """Some blocks of the backbone spread over its depth, the backbone itself last; wide ones are passed over."""
+    """Return the names of some blocks spread over the backbone's depth, and last the backbone; large blocks are skipped."""
     backbone = model.get_submodule("backbone")
-    found = [name for name, module in _blocks(backbone, "backbone") if not isinstance(module, PASSED_OVER)]
-    fitting = [name for name in found[:-1] if _fits(model, name, inputs, classes)]
+    blocks = [name for name, module in _blocks(backbone, "backbone") if not isinstance(module, SKIPPED_LAYERS)]
+    fitting = [name for name in blocks[:-1] if _fits(model, name, inputs, classes)]
     most = MOST_LAYERS - 1
     chosen = [fitting[i * len(fitting) // most] for i in range(most)] if len(fitting) > most else fitting
     return [*chosen, "backbone"]
 
 
 def _short(name: str) -> str:
-    """`backbone.layers.stage1.0` as `stage1.0`; what the backbone hands on are the features."""
+    """Return a short name of a layer: `stage1.0` for `backbone.layers.stage1.0`, "features" for the backbone."""
     return "features" if name == "backbone" else name.removeprefix("backbone.").removeprefix("layers.")
 
 
 def _blocks(module: nn.Module, name: str) -> list[tuple[str, nn.Module]]:
-    """What a net does one after the other: sequences opened, blocks left whole."""
+    """Return the blocks of a network in order; a sequence is replaced by its parts."""
     children = list(module.named_children())
     opened = name == "backbone" or isinstance(module, nn.Sequential)
     if not children or not opened:
@@ -118,70 +127,79 @@ def _blocks(module: nn.Module, name: str) -> list[tuple[str, nn.Module]]:
 def _fits(model: nn.Module, name: str, inputs: Tensor, classes: int) -> bool:
     try:
         need = activity_memory(model, inputs[:1], layers=[name], classes=classes, samples=len(inputs))
-    except InputError:  # a layer that does not run once, or returns no activations
+    except InputError:  # the layer runs several times, or returns no tensor
         return False
     return need.bytes <= LAYER_MEMORY
 
 
 def spread_over_classes(targets: Tensor, most: int) -> Tensor:
-    """Positions of at most `most` samples, equally many of each class, the first of each."""
+    """Return positions of about `most` samples: the first ones of each class, equally many per class."""
     classes = int(targets.max()) + 1
     each = max(2, most // classes)
     rows: Sequence[Tensor] = [(targets == k).nonzero().flatten()[:each] for k in range(classes)]
     return torch.cat(list(rows)).sort().values
 
 
-def kinship_panels(kinship: Kinship | None, taxonomy: Taxonomy, groups: Groups | None, why: str) -> list[Panel]:
-    similar, trees = "Which classes it takes for kin", "The taxonomy beside the tree it learned"
-    if kinship is None:
+def similarity_panels(
+    similarity: ClassSimilarity | None, taxonomy: Taxonomy, groups: Groups | None, why: str
+) -> list[Panel]:
+    """Return the panels on class similarity; without it, they show the reason `why`."""
+    similar, trees = "Class similarity", "Taxonomy and learned tree"
+    if similarity is None:
         return [Panel("similarity", similar, "", missing=why), Panel("trees", trees, "", missing=why)]
-    names, table = taxonomy.classes, linkage_table(kinship.distances)
-    largest = float(kinship.distances.max())
-    similarity = [tuple(round(1 - d / largest, 2) for d in row) for row in kinship.distances.tolist()]
+    names, table = taxonomy.classes, linkage_table(similarity.distances)
+    largest = float(similarity.distances.max())
+    values = [tuple(round(1 - d / largest, 2) for d in row) for row in similarity.distances.tolist()]
     agreement = "undefined"
-    if kinship.structure is not None and not isnan(kinship.structure.mean):
-        agreement = f"{kinship.structure.mean:+.2f}".replace("-", "−")
+    if similarity.structure is not None and not isnan(similarity.structure.mean):
+        agreement = f"{similarity.structure.mean:+.2f}".replace("-", "−")
     return [
         Panel(
             "similarity",
             similar,
-            f"Similarity of {kinship.source}, in the order of the dendrogram: 1 is the same place, 0 the pair farthest apart.",
-            {"": figures.label_similarity(kinship.distances, names)},
-            Table(("class", *names), [(name, *row) for name, row in zip(names, similarity, strict=True)]),
+            f"Similarity of {similarity.source}, in the order of the dendrogram: 1 means equal, 0 is the most distant pair.",
+            {"": figures.label_similarity(similarity.distances, names)},
+            Table(("class", *names), [(name, *row) for name, row in zip(names, values, strict=True)]),
             wide=len(names) > NARROW,
         ),
         Panel(
             "trees",
             trees,
-            f"Their correlation is {agreement} (Kendall’s tau-b over each class’s distances; 1 is the same order, 0 none). The "
-            "fewer lines cross, the better they agree.",
+            f"The correlation of their distances is {agreement} (mean Kendall’s tau-b; 1: same order, 0: none). "
+            "The fewer lines cross, the better the trees agree.",
             {"": figures.tree_comparison(taxonomy, table, names, groups)},
-            _tree_table(kinship, taxonomy, groups),
+            _tree_table(similarity, taxonomy, groups),
             wide=len(names) > NARROW,
         ),
     ]
 
 
-def _tree_table(kinship: Kinship, taxonomy: Taxonomy, groups: Groups | None) -> Table:
-    far = taxonomy.distance("height")
+def _tree_table(similarity: ClassSimilarity, taxonomy: Taxonomy, groups: Groups | None) -> Table:
+    tree_distances = taxonomy.distance("height")
     rows = []
     for k, name in enumerate(taxonomy.classes):
         group = "–" if groups is None else groups.names[groups.of_class[k]]
-        other = int(kinship.nearest.positions[k, 0])
-        tau = float("nan") if kinship.structure is None else float(kinship.structure.values[k])
-        rows.append((name, group, taxonomy.classes[other], int(far[k, other]), None if isnan(tau) else round(tau, 3)))
-    return Table(("class", "superclass", "nearest learned", "its tree distance", "correlation"), rows)
+        other = int(similarity.nearest.positions[k, 0])
+        tau = float("nan") if similarity.structure is None else float(similarity.structure.values[k])
+        rows.append(
+            (name, group, taxonomy.classes[other], int(tree_distances[k, other]), None if isnan(tau) else round(tau, 3))
+        )
+    return Table(("class", "superclass", "nearest class", "tree distance", "correlation"), rows)
 
 
-def nearest_listing(kinship: Kinship) -> Listing:
-    near = kinship.nearest
+def nearest_listing(similarity: ClassSimilarity) -> Listing:
+    """Return the table of each class's nearest classes."""
+    near = similarity.nearest
     columns = ("class", *(f"{i + 1}." for i in range(near.positions.shape[1])))
     rows = [(name, *others) for name, others in zip(near.names, near.neighbours, strict=True)]
-    return Listing("Nearest labels", f"The nearest first, by {kinship.source}.", Table(columns, rows))
+    return Listing(
+        "Nearest classes", f"The nearest class first, by distance of {similarity.source}.", Table(columns, rows)
+    )
 
 
 def feature_panels(features: Features | None, taxonomy: Taxonomy, groups: Groups | None, why: str) -> list[Panel]:
-    plane, depth = "Its last features, in the plane", "Class distances from layer to layer"
+    """Return the panels on features; without features, they show the reason `why`."""
+    plane, depth = "Features of the last layer", "Class distances by layer"
     if features is None:
         return [Panel("projection", plane, "", missing=why), Panel("layers", depth, "", missing=why)]
     names = taxonomy.classes
@@ -194,22 +212,22 @@ def feature_panels(features: Features | None, taxonomy: Taxonomy, groups: Groups
         Panel(
             "projection",
             plane,
-            f"{method} of the penultimate layer for {len(features.targets):,} test samples; near means alike.",
+            f"{method} of the features of {len(features.targets):,} test samples; nearby samples have similar features.",
             views,
-            _centres(features, names),
-            views="Colour by",
+            _centers(features, names),
+            views="Color by",
         ),
         Panel(
             "layers",
             depth,
-            "Mean NAA distance of pairs of classes: 0 means that a layer responds alike to both, 1 that it shares nothing.",
+            "Mean NAA distance of pairs of classes: 0 if a layer responds to both classes equally, 1 if nothing is shared.",
             {"": figures.activity_by_layer(activity, groups)},
             _layer_table(features, groups),
         ),
     ]
 
 
-def _centres(features: Features, names: Sequence[str]) -> Table:
+def _centers(features: Features, names: Sequence[str]) -> Table:
     rows = []
     for k, name in enumerate(names):
         own = features.points.points[features.targets == k]

@@ -1,4 +1,4 @@
-"""Read the comparisons that a report is made of: from a folder of runs, one run, or a plan."""
+"""Read the comparisons of a report from a folder of runs, one run, or a plan."""
 
 import os
 from pathlib import Path
@@ -6,48 +6,85 @@ from shlex import quote
 from typing import NamedTuple
 
 from labelkin._checks import InputError
-from labelkin.comparison import REFERENCE, Comparison, by_setting, summarise
+from labelkin.comparison import REFERENCE, Comparison, group_by_setting, summarize
 from labelkin.runs import Record, Store, kind_in, kind_name, read_record
 
 PLANS = (".yaml", ".yml")
 CLASSIFICATION = "classification"
 
 
-class Found(NamedTuple):
-    """The comparisons of a source, and what could not be read."""
+class LoadedComparisons(NamedTuple):
+    """The comparisons of a source.
 
-    comparisons: list[Comparison]  # one per setting: data, backbone and training
-    problems: list[str]  # runs that cannot be read or are left out
+    Attributes:
+        comparisons: One comparison per setting, which is data, backbone and training.
+        problems: Runs that cannot be read or are left out, with the reason.
+    """
+
+    comparisons: list[Comparison]
+    problems: list[str]
 
 
 def read_comparisons(
     source: str | os.PathLike[str], *, runs: str | os.PathLike[str] = "runs", reference: str | None = None
-) -> Found:
-    """Read the comparisons of a folder of runs, of one run's folder, or of a plan whose runs are in the folder `runs`."""
+) -> LoadedComparisons:
+    """Read the comparisons of a folder of runs, of one run, or of a plan.
+
+    Args:
+        source: A folder of runs, the folder of one run, or a plan (`.yaml`).
+        runs: The folder with the runs of a plan.
+        reference: The objective that the others are compared with; by default one-hot, or the reference of the plan.
+
+    Returns:
+        The comparisons, and the runs that could not be read.
+
+    Example:
+        >>> import tempfile
+        >>> import labelkin
+        >>> from labelkin.report import read_comparisons
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = labelkin.compare("digits", objectives=["one-hot"], out=folder, epochs=1)
+        ...     found = read_comparisons(folder)
+        >>> [row.label for row in found.comparisons[0].rows], found.problems
+        (['one-hot'], [])
+    """
     path = Path(source)
     if path.suffix.lower() in PLANS:
         return _of_plan(path, Path(runs))
     store = Store(path)
-    found = _one(path) or store.records()
-    records = [record for record in found if kind_in(record.config) == CLASSIFICATION]
-    if found and not records:
+    all_records = _one(path) or store.records()
+    records = [record for record in all_records if kind_in(record.config) == CLASSIFICATION]
+    if all_records and not records:
         raise _not_covered(path)
     if not records:
-        told = f" ({store.problems[0]})" if store.problems else ""
+        problem = f" ({store.problems[0]})" if store.problems else ""
         raise InputError(
-            f"{path}: holds no readable run{told}; train some with `labelkin compare --out {quote(str(path))}`."
+            f"{path}: the folder has no readable run{problem}; train some with `labelkin compare --out {quote(str(path))}`."
         )
-    settings = by_setting(records).values()
-    named = [summarise(found, reference=reference or REFERENCE) for _, found in settings]
-    if reference is not None and all(comparison.reference is None for comparison in named):
+    settings = group_by_setting(records).values()
+    compared = [summarize(members, reference=reference or REFERENCE) for _, members in settings]
+    if reference is not None and all(comparison.reference is None for comparison in compared):
         known = ", ".join(sorted({record.label for record in records}))
-        raise InputError(f"--reference: there is no finished run of {reference!r}; known: {known}.")
-    left_out = [f"{record.path}: is a translation run and is left out." for record in found if record not in records]
-    return Found(named, [*store.problems, *left_out])
+        raise InputError(f"--reference: no run of {reference!r} has finished; the folder has {known}.")
+    left_out = [
+        f"{record.path}: is a translation run and is left out." for record in all_records if record not in records
+    ]
+    return LoadedComparisons(compared, [*store.problems, *left_out])
 
 
 def check_classifies(*data: str) -> None:
-    """Refuse data whose runs a report cannot show. This can be checked before any run is trained."""
+    """Raise `InputError` if a report cannot show runs on these data, which can be checked before training.
+
+    Args:
+        data: Names of data sets.
+
+    Returns:
+        None.
+
+    Example:
+        >>> from labelkin.report import check_classifies
+        >>> check_classifies("digits")
+    """
     for name in (name for name in data if kind_name(name) != CLASSIFICATION):
         raise _not_covered(name)
 
@@ -64,13 +101,13 @@ def _one(path: Path) -> list[Record]:
     return [] if record is None else [record]
 
 
-def _of_plan(path: Path, runs: Path) -> Found:
-    from labelkin.comparison import comparisons, read_plan
+def _of_plan(path: Path, runs: Path) -> LoadedComparisons:
+    from labelkin.comparison import compare_stored_runs, read_plan
 
     plan = read_plan(path)
     check_classifies(*plan.data)
-    found = comparisons(plan, runs)
+    found = compare_stored_runs(plan, runs)
     if not found:
         train = f"labelkin compare {quote(str(path))} --out {quote(str(runs))}"
         raise InputError(f"{path}: none of its runs are in {runs}; train them with `{train}`.")
-    return Found(found, [])
+    return LoadedComparisons(found, [])

@@ -1,4 +1,4 @@
-"""What a model gets wrong: confusions, their cost, better decisions, and the panels that show them."""
+"""Confusions of a model, their cost, cost-based decisions, and the panels that show them."""
 
 from collections.abc import Sequence
 from math import isnan
@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from labelkin import decide, metrics
+from labelkin._checks import counted
 from labelkin.analysis import Confusions, Costliest, Disagreement, confusion_matrix, costliest, disagreement
 from labelkin.decide import OperatingCurve
 from labelkin.metrics import Calibration
@@ -16,19 +17,22 @@ from labelkin.report._groups import Groups
 from labelkin.report._page_model import NARROW, Example, Listing, Panel, Table
 from labelkin.structure import Taxonomy
 
-DEEP = 5  # of AHD@5
+DEEP = 5  # classes in AHD@5
 SHOWN = 8  # confusions listed
-IMAGES = 4  # of each
+IMAGES = 4  # per confusion
+NO_PROBABILITIES = "This objective defines no probabilities."
 
 
 class Measured(NamedTuple):
+    """Metrics of a decision rule."""
+
     accuracy: float
     severity: float  # NaN without mistakes
     ahd5: float
 
 
 class CostRule(NamedTuple):
-    """Naming the class of least expected tree distance instead of the most probable one."""
+    """Effect of choosing the class of least expected tree distance instead of the most probable class."""
 
     before: Measured
     after: Measured
@@ -36,18 +40,35 @@ class CostRule(NamedTuple):
 
 
 class Mistakes(NamedTuple):
+    """The mistakes of a model on a test set.
+
+    Attributes:
+        confusions: The confusion matrix.
+        costliest: The confusions that cost most.
+        samples: The first sample positions of each of the costliest confusions.
+        calibration: Calibration; None without probabilities, as the next two.
+        cost_rule: Effect of cost-based decisions.
+        operating: The operating curve of the fallback.
+        by_tree: Whether a confusion costs its distance in the tree; otherwise each costs 1.
+    """
+
     confusions: Confusions
     costliest: Costliest
-    samples: tuple[tuple[int, ...], ...]  # for each of the costliest, the first samples that show it
-    calibration: Calibration | None  # None, as the rest, without probabilities
+    samples: tuple[tuple[int, ...], ...]
+    calibration: Calibration | None
     cost_rule: CostRule | None
     operating: OperatingCurve | None
+    by_tree: bool = True
 
 
 def mistakes_of(scores: Tensor, target: Tensor, taxonomy: Taxonomy, *, log_probs: bool) -> Mistakes:
-    """From scores (n, K), classes in the taxonomy's order, and true classes (n,).
+    """Return the mistakes of a model.
 
-    `log_probs` says whether the scores are log-probabilities; without them nothing is said of calibration and cost.
+    Args:
+        scores: (n, K) scores, with classes in the order of the taxonomy.
+        target: (n,) true classes.
+        taxonomy: The tree.
+        log_probs: Whether the scores are log-probabilities; calibration and cost-based decisions need them.
     """
     predicted = scores.argmax(-1)
     found = costliest(predicted, target, names=taxonomy.classes, distances=taxonomy.distance("height"), top=SHOWN)
@@ -58,7 +79,7 @@ def mistakes_of(scores: Tensor, target: Tensor, taxonomy: Taxonomy, *, log_probs
     order = confusion_matrix(predicted, target, taxonomy=taxonomy)
     if not log_probs:
         return Mistakes(order, found, samples, None, None, None)
-    probs = scores.double().softmax(-1)  # of log-probabilities the exponential, in sums that are 1
+    probs = scores.double().softmax(-1)  # the exponential of log-probabilities, with sums of exactly 1
     return Mistakes(
         order,
         found,
@@ -70,6 +91,7 @@ def mistakes_of(scores: Tensor, target: Tensor, taxonomy: Taxonomy, *, log_probs
 
 
 def _first(predicted: Tensor, target: Tensor, names: Sequence[str], true: str, taken_for: str) -> tuple[int, ...]:
+    """Return the first samples of a confusion."""
     those = (target == names.index(true)) & (predicted == names.index(taken_for))
     return tuple(those.nonzero().flatten()[:IMAGES].tolist())
 
@@ -87,14 +109,12 @@ def _measured(decided: decide.Decided) -> Measured:
     return Measured(decided.accuracy, decided.severity, decided.average_distance)
 
 
-NO_PROBABILITIES = "This objective defines no probabilities."
-
-
 def mistake_panels(mistakes: Mistakes | None, groups: Groups | None, why: str) -> tuple[Panel, ...]:
+    """Return the panels on mistakes; without mistakes, they show the reason `why`."""
     titles = {
-        "confusions": "Which classes it takes for which",
-        "calibration": "Whether its confidence is honest",
-        "operating": "What falling back to a superclass buys",
+        "confusions": "Confusion matrix",
+        "calibration": "Calibration",
+        "operating": "Falling back to a superclass",
     }
     if mistakes is None:
         return tuple(Panel(key, title, "", missing=why) for key, title in titles.items())
@@ -105,10 +125,10 @@ def mistake_panels(mistakes: Mistakes | None, groups: Groups | None, why: str) -
         Panel(
             "confusions",
             titles["confusions"],
-            "Rows are the true class, columns the prediction, both in the order of the tree: mistakes near the diagonal are "
-            "mistakes among kin. Grey cells are right answers.",
+            "Rows are true classes, columns predictions, both in the order of the tree: mistakes near the diagonal are between "
+            "similar classes. Gray cells are correct answers.",
             {"": figures.confusion_counts(mistakes.confusions, groups)},
-            Table(("true", "predicted", "times"), [(*row,) for row in listed]),
+            Table(("true", "predicted", "count"), [(*row,) for row in listed]),
             wide=len(names) > NARROW,
         )
     ]
@@ -121,7 +141,7 @@ def mistake_panels(mistakes: Mistakes | None, groups: Groups | None, why: str) -
         Panel(
             "calibration",
             titles["calibration"],
-            f"Expected calibration error {100 * bins.error:.2f} %. Below the dashed line it is too sure of itself.",
+            f"Expected calibration error: {100 * bins.error:.2f} %. Below the dashed line the model is overconfident.",
             {"": figures.calibration(bins)},
             Table(
                 ("confidence", "accuracy", "samples"),
@@ -134,12 +154,12 @@ def mistake_panels(mistakes: Mistakes | None, groups: Groups | None, why: str) -
         Panel(
             "operating",
             titles["operating"],
-            "From the root, the answer follows the most probable branch for as long as its probability reaches a threshold "
-            "(numbers on the curve). With a higher threshold answers say less (specificity) and are right more often "
+            "From the root, the answer follows the most probable branch while its probability is at least a threshold "
+            "(numbers on the curve). With a higher threshold, answers are less specific (specificity) and more often correct "
             "(correctness).",
             {"": figures.operating_curve(curve)},
             Table(
-                ("threshold", "specificity", "correctness", "answers that are a class"),
+                ("threshold", "specificity", "correctness", "answers that are classes"),
                 [tuple(round(v, 4) for v in row) for row in torch.stack(list(curve)).T.tolist()[::5]],
             ),
         ),
@@ -147,6 +167,7 @@ def mistake_panels(mistakes: Mistakes | None, groups: Groups | None, why: str) -
 
 
 def examples(mistakes: Mistakes, images: Sequence[Sequence[str]]) -> tuple[Example, ...]:
+    """Return the costliest confusions with their images."""
     shown = list(images) + [()] * (len(mistakes.costliest.confusions) - len(images))
     return tuple(
         Example(*confusion, tuple(own)) for confusion, own in zip(mistakes.costliest.confusions, shown, strict=True)
@@ -154,24 +175,34 @@ def examples(mistakes: Mistakes, images: Sequence[Sequence[str]]) -> tuple[Examp
 
 
 def examples_note(mistakes: Mistakes | None, *, has_images: bool) -> str:
+    """Return the note above the costliest confusions."""
     if mistakes is None:
         return ""
     if not mistakes.costliest.confusions:
         return "There are no mistakes on the test set."
-    share = sum(confusion.cost for confusion in mistakes.costliest.confusions) / mistakes.costliest.total
-    pictures = "" if has_images else " No pictures: the data hold no images, or are not at hand."
-    return f"Times the distance in the tree. Together they are {100 * share:.0f} % of what all mistakes cost.{pictures}"
+    confusions = mistakes.costliest.confusions
+    share = sum(confusion.cost for confusion in confusions) / mistakes.costliest.total
+    cost = "The cost is the count times the distance in the tree." if mistakes.by_tree else "Each mistake costs 1."
+    together = "This confusion makes" if len(confusions) == 1 else f"These {len(confusions)} confusions make"
+    pictures = "" if has_images else " No pictures: the samples are not images, or the data are not available."
+    return f"{cost} {together} up {100 * share:.0f} % of the cost of all mistakes.{pictures}"
 
 
 def decision_listing(rule: CostRule) -> Listing:
+    """Return the table on cost-based decisions."""
     changed = rule.changed
     note = (
-        f"Naming the class of least expected distance in the tree instead of the most probable one (CRM) changes "
-        f"{changed.different:,} of the answers: {changed.only_b:,} become right and {changed.only_a:,} wrong."
+        "Choosing the class of least expected distance in the tree instead of the most probable class changes "
+        f"{counted(changed.different, 'decision')}: {changed.only_b:,} {_become(changed.only_b)} correct and "
+        f"{changed.only_a:,} {_become(changed.only_a)} wrong."
     )
     rows = [_decision("most probable class", rule.before), _decision("least expected cost", rule.after)]
     columns = ("decision", "accuracy %", "severity", "AHD@5")
-    return Listing("What deciding by cost changes", note, Table(columns, rows), numbers=True)
+    return Listing("Effect of cost-based decisions (CRM)", note, Table(columns, rows), numbers=True)
+
+
+def _become(count: int) -> str:
+    return "becomes" if count == 1 else "become"
 
 
 def _decision(name: str, measured: Measured) -> tuple[object, ...]:

@@ -1,23 +1,30 @@
-"""What a page is made of, as plain named tuples: whoever fills them gets a page."""
+"""The content of a page as named tuples, without HTML."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-NARROW = 30  # classes up to which a figure of each with each needs only half the page's width
+NARROW = 30  # classes up to which a class-by-class figure fits half the width of the page
 
 
 class Table(NamedTuple):
-    """Text and numbers; a number may be None where it is undefined."""
+    """Columns of text and numbers; None where a number is undefined."""
 
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
 
 
 class Panel(NamedTuple):
-    """A figure with its name, a sentence on how to read it, and the table behind it.
+    """A figure with its title, a note on how to read it, and its numbers.
 
-    Where there is nothing to draw, `figures` is empty and `missing` says why. Several figures are views of the same
-    thing, by the name of the view.
+    Attributes:
+        key: The panel's name in the page's scripts.
+        title: The title.
+        note: How to read the figure.
+        figures: The views of the figure, by name; empty if there is nothing to draw.
+        table: The numbers of the figure.
+        missing: Why there is nothing to draw.
+        wide: Whether the panel takes the whole width.
+        views: What the views differ in.
     """
 
     key: str
@@ -27,11 +34,11 @@ class Panel(NamedTuple):
     table: Table | None = None
     missing: str = ""
     wide: bool = False
-    views: str = ""  # what the views differ in
+    views: str = ""
 
 
 class Example(NamedTuple):
-    """A confusion with images of it, as data URIs."""
+    """A confusion with images as data URIs."""
 
     true: str
     predicted: str
@@ -42,16 +49,16 @@ class Example(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """A table that is shown as it stands."""
+    """A table with a title and a note."""
 
     title: str
     note: str
     table: Table
-    numbers: bool = False  # whether all but the first column are numbers
+    numbers: bool = False  # whether all columns but the first are numbers
 
 
 class Subject(NamedTuple):
-    """One model looked into."""
+    """The details of one model."""
 
     label: str
     facts: tuple[str, ...]
@@ -64,11 +71,22 @@ class Subject(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    kind: str  # "winner", "tie", "behind", "one seed", "no reference", "nothing"
+    """The first sentence of a page.
+
+    Attributes:
+        kind: "winner", "tie", "behind", "one seed", "no reference", "nothing" or "model".
+        winner: The objective to use; None if there is none.
+        advice: What to do, in a few words.
+        sentence: The result, without a period.
+        evidence: The interval and the number of seeds.
+        details: Further sentences.
+    """
+
+    kind: str
     winner: str | None
-    advice: str  # in three words
+    advice: str
     sentence: str
-    evidence: str = ""  # the rest of the sentence: interval and n
+    evidence: str = ""
     details: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -76,11 +94,13 @@ class Verdict(NamedTuple):
 
 
 class Cell(NamedTuple):
+    """A cell of the leaderboard."""
+
     text: str
     spread: str = ""
-    value: float | None = None  # what is sorted by; None comes last
+    value: float | None = None  # the sort key; None is sorted last
     best: bool = False
-    interval: tuple[float, float, float] | None = None  # low, middle and high as shares of the column's width
+    interval: tuple[float, float, float] | None = None  # low, middle and high, as shares of the column's width
     tone: str = ""  # "better" or "worse"
 
 
@@ -90,18 +110,20 @@ class Line(NamedTuple):
     label: str
     tags: tuple[str, ...]
     cells: tuple[Cell, ...]
-    subject: int | None  # the place of the subject to look into
+    subject: int | None  # position of its details in `Page.subjects`
 
 
 class Leaderboard(NamedTuple):
-    columns: tuple[tuple[str, bool], ...]  # with whether more is better
+    """The table of objectives."""
+
+    columns: tuple[tuple[str, bool], ...]  # title, and whether more is better
     lines: list[Line]
-    zero: float  # where no difference lies, as a share of the column's width
+    zero: float  # position of a difference of 0, as a share of the column's width
     notes: tuple[str, ...]
 
 
 class Fold(NamedTuple):
-    """How it was made: titled texts."""
+    """A text with a title in the last section of the page."""
 
     title: str
     text: str
@@ -109,7 +131,7 @@ class Fold(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Everything on a page; a page on one model has no leaderboard."""
+    """The whole page; the page of one model has no leaderboard."""
 
     title: str
     context: tuple[str, ...]  # short facts above the sentence
@@ -117,6 +139,6 @@ class Page(NamedTuple):
     leaderboard: Leaderboard | None = None
     overview: tuple[Panel, ...] = ()
     subjects: tuple[Subject, ...] = ()
-    chosen: int = 0
+    chosen: int = 0  # position of the subject to show first
     missing: tuple[str, ...] = ()
-    made: tuple[Fold, ...] = ()
+    sections: tuple[Fold, ...] = ()  # provenance, at the end of the page

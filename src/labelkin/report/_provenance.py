@@ -16,8 +16,8 @@ FLAGS = {"validation_fraction": "validation", "test_fraction": "test", "report":
 ONLY_IN_PLANS = {"evaluation": ("batch-statistics",), "report": ("best-test",)}
 
 
-def how_made(comparison: Comparison) -> tuple[Fold, ...]:
-    """Return the folded sections at the end of the page."""
+def provenance_sections(comparison: Comparison) -> tuple[Fold, ...]:
+    """Return the sections at the end of the page: commands, versions, tree, settings and runs."""
     runs = _runs(comparison)
     versions = dict.fromkeys(_versions(record) for record in runs)
     listing = [f"{record.label}, seed {record.seed}: {record.path}" for record in runs]

@@ -1,4 +1,4 @@
-"""Render a page and write it as one HTML file without network access."""
+"""Render a page and write it as one self-contained HTML file."""
 
 import json
 import os
@@ -20,14 +20,15 @@ from labelkin.runs import DataCache
 
 
 def write_page(page: Page, path: str | os.PathLike[str]) -> None:
+    """Write a page to a file."""
     write_text(path, render(page))
 
 
 def render(page: Page) -> str:
-    """The whole file as text.
+    """Return the HTML of a page.
 
-    Names in it come from users: Jinja escapes them in HTML, and JSON inside `script` elements has no `<`. A content
-    policy lets no script run but the two that are part of the page.
+    The page contains names from users. Jinja escapes them in HTML, and JSON inside `script` elements contains no `<`. A content
+    security policy allows only the page's own two scripts.
     """
     environment = _environment()
     plotly = require("plotly.offline", extra="report", use="the report").get_plotlyjs()
@@ -81,7 +82,7 @@ def _figures(panels: Sequence[Panel]) -> dict[str, dict[str, Any]]:
 
 
 def _bare(figure: Any) -> Any:
-    """Plotly's JSON without the template, which the page has once."""
+    """Return Plotly's JSON without the template, which the page contains only once."""
     found = _plain(figure.to_plotly_json())
     found["layout"].pop("template", None)
     return found
@@ -92,7 +93,7 @@ def _tables(panels: Sequence[Panel]) -> dict[str, dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """Without numpy's scalars and NaN, which JSON does not have."""
+    """Replace what JSON lacks: numpy values by Python values, and NaN by None."""
     if isinstance(value, Mapping):
         return {name: _plain(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -103,7 +104,7 @@ def _plain(value: Any) -> Any:
 
 
 def _json(value: Any) -> Any:
-    """JSON that cannot end the element it stands in."""
+    """Return JSON that is safe inside a `script` element."""
     text = json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     markup = require("markupsafe", extra="report", use="the report")
     return markup.Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
@@ -122,12 +123,12 @@ def write_report(
     problems: Sequence[str] = (),
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
-    """Write the page on a comparison: one self-contained `.html` file that needs no network.
+    """Write the page of a comparison: one self-contained `.html` file that needs no network.
 
-    If weights, outputs or data of a run are missing, the page shows the rest and says what is missing.
+    If weights, outputs or data of a run are missing, the page shows the rest and lists what is missing.
 
     Args:
-        comparison: What `labelkin.compare` or `read_comparisons` returned.
+        comparison: A comparison from `labelkin.compare` or `read_comparisons`.
         path: The `.html` file.
         projection: How features are shown in two dimensions: "mds" (classical scaling, fast and deterministic) or "tsne".
         data: Data sets that were read before, so that they are not read again.
@@ -136,35 +137,66 @@ def write_report(
 
     Returns:
         The path of the page.
+
+    Example:
+        >>> import tempfile
+        >>> import labelkin
+        >>> from labelkin.report import write_report
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     found = labelkin.compare("digits", objectives=["one-hot"], out=folder, epochs=1)
+        ...     write_report(found, f"{folder}/report.html").name
+        'report.html'
     """
-    from labelkin.report._build_page import gather
+    from labelkin.report._build_page import build_page
 
     check_choice("projection", projection, ("mds", "tsne"))
     target = checked_target(path)
-    write_page(gather(comparison, how=projection, cache=data, problems=problems, say=say), target)
+    write_page(build_page(comparison, projection=projection, cache=data, problems=problems, say=say), target)
     return target
 
 
 def write_model_page(
-    found: Subject,
+    model: Subject,
     path: str | os.PathLike[str],
     *,
     sentence: str,
     details: Sequence[str] = (),
     context: Sequence[str] = (),
     missing: Sequence[str] = (),
-    made: Sequence[Fold] = (),
+    sections: Sequence[Fold] = (),
 ) -> Path:
-    """Write the page on one model: a first sentence, short facts, and the parts of `labelkin.report._subject`."""
+    """Write the page of one model.
 
+    Args:
+        model: The details of the model; its label is the title of the page.
+        path: The `.html` file.
+        sentence: The first sentence, without a period.
+        details: Sentences below it.
+        context: Short facts above it.
+        missing: What is missing on the page.
+        sections: Texts at the end of the page.
+
+    Returns:
+        The path of the page.
+
+    Example:
+        >>> import tempfile
+        >>> from labelkin.report import write_model_page
+        >>> from labelkin.report._subject import subject
+        >>> from labelkin.structure import Taxonomy
+        >>> details = subject("my model", Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car", "bus"]}))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_model_page(details, f"{folder}/model.html", sentence="The accuracy is 92.1 %").name
+        'model.html'
+    """
     target = checked_target(path)
     page = Page(
-        title=found.label,
+        title=model.label,
         context=tuple(context),
         verdict=Verdict("model", None, "", sentence, details=tuple(details)),
-        subjects=(found,),
+        subjects=(model,),
         missing=tuple(missing),
-        made=tuple(made),
+        sections=tuple(sections),
     )
     write_page(page, target)
     return target
@@ -176,12 +208,25 @@ def checked_target(path: str | os.PathLike[str]) -> Path:
     if target.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{target}: expected a name that ends in .html.")
     if not target.parent.is_dir():
-        raise InputError(f"{target}: there is no folder {str(target.parent)!r}; make it first.")
+        raise InputError(f"{target}: there is no folder {str(target.parent)!r}; create it first.")
     return target
 
 
 def targets(path: str | os.PathLike[str], count: int) -> list[Path]:
-    """Return the path, or `report-1.html`, `report-2.html`, ... for several comparisons."""
+    """Return the paths of `count` pages: the path itself, or with a number for several pages.
+
+    Args:
+        path: An `.html` file in an existing folder.
+        count: The number of pages.
+
+    Returns:
+        One path per page.
+
+    Example:
+        >>> from labelkin.report import targets
+        >>> [str(path) for path in targets("report.html", 2)]
+        ['report-1.html', 'report-2.html']
+    """
     target = checked_target(path)
     if count == 1:
         return [target]

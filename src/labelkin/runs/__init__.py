@@ -15,16 +15,15 @@ if TYPE_CHECKING:
     from labelkin.runs._engines import ENGINES as ENGINES
     from labelkin.runs._engines.attempt import Event as Event
     from labelkin.runs._engines.attempt import Job as Job
-    from labelkin.runs._engines.attempt import attempt as attempt
     from labelkin.runs._engines.attempt import run_here as run_here
+    from labelkin.runs._engines.attempt import train_job as train_job
     from labelkin.runs._engines.processes import run_in_processes as run_in_processes
     from labelkin.runs._engines.ray import run_on_ray as run_on_ray
     from labelkin.runs._evaluate import Evaluated as Evaluated
     from labelkin.runs._evaluate import evaluate as evaluate
     from labelkin.runs._export_model import Exported as Exported
-    from labelkin.runs._export_model import export as export
+    from labelkin.runs._export_model import export_model as export_model
     from labelkin.runs._folder import RunFolder as RunFolder
-    from labelkin.runs._folder import locked as locked
     from labelkin.runs._identity import check_unchanged as check_unchanged
     from labelkin.runs._identity import data_id as data_id
     from labelkin.runs._identity import folder_name as folder_name
@@ -32,35 +31,39 @@ if TYPE_CHECKING:
     from labelkin.runs._identity import run_name as run_name
     from labelkin.runs._kinds import kind_in as kind_in
     from labelkin.runs._kinds import kind_name as kind_name
-    from labelkin.runs._overwrite_guard import check_apart as check_apart
+    from labelkin.runs._overwrite_guard import check_no_overwrite as check_no_overwrite
     from labelkin.runs._predictor import Prediction as Prediction
     from labelkin.runs._predictor import Predictor as Predictor
+    from labelkin.runs._predictor import existing_run_folder as existing_run_folder
     from labelkin.runs._predictor import load_run as load_run
-    from labelkin.runs._predictor import run_at as run_at
     from labelkin.runs._predictor import run_spec as run_spec
     from labelkin.runs._predictor import write_predictions as write_predictions
     from labelkin.runs._results_file import Results as Results
     from labelkin.runs._results_file import export_runs as export_runs
     from labelkin.runs._results_file import read_results as read_results
+    from labelkin.runs._run_files import MEASURES as MEASURES
+    from labelkin.runs._run_files import is_finished_run as is_finished_run
+    from labelkin.runs._run_files import locked as locked
+    from labelkin.runs._run_files import read_measures as read_measures
     from labelkin.runs._setup import check_machine as check_machine
     from labelkin.runs._setup import environment as environment
     from labelkin.runs._setup import fastest_device as fastest_device
-    from labelkin.runs._setup import other_process as other_process
+    from labelkin.runs._setup import is_other_process as is_other_process
     from labelkin.runs._setup import restored_context as restored_context
     from labelkin.runs._setup import tensorboard_log as tensorboard_log
-    from labelkin.runs._spec import WORDS as WORDS
+    from labelkin.runs._spec import ARRAY_OPTIONS as ARRAY_OPTIONS
     from labelkin.runs._spec import RunSpec as RunSpec
-    from labelkin.runs._spec import check_chosen as check_chosen
-    from labelkin.runs._spec import check_words as check_words
+    from labelkin.runs._spec import accepted_options as accepted_options
+    from labelkin.runs._spec import check_options_are_used as check_options_are_used
+    from labelkin.runs._spec import check_relation_name as check_relation_name
     from labelkin.runs._spec import describe_objectives as describe_objectives
-    from labelkin.runs._spec import known_spelling as known_spelling
     from labelkin.runs._spec import option_names as option_names
     from labelkin.runs._store import Record as Record
     from labelkin.runs._store import Store as Store
-    from labelkin.runs._store import described as described
+    from labelkin.runs._store import label_for as label_for
     from labelkin.runs._store import read_record as read_record
-    from labelkin.runs._train import check as check
-    from labelkin.runs._train import is_begun as is_begun
+    from labelkin.runs._train import check_run as check_run
+    from labelkin.runs._train import is_unfinished as is_unfinished
     from labelkin.runs._train import train_run as train_run
     from labelkin.runs._workspace import DataCache as DataCache
     from labelkin.runs._workspace import DataWorkspace as DataWorkspace
@@ -69,12 +72,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "_api": ["TrainedRun", "train"],
-        "_engines": ["ENGINES"],
-        "_engines.attempt": ["Event", "Job", "attempt", "run_here"],
-        "_engines.processes": ["run_in_processes"],
-        "_engines.ray": ["run_on_ray"],
         "_evaluate": ["Evaluated", "evaluate"],
-        "_export_model": ["Exported", "export"],
+        "_export_model": ["Exported", "export_model"],
         "_folder": ["RunFolder"],
         "_predictor": ["Prediction", "Predictor", "load_run", "run_spec", "write_predictions"],
         "_spec": ["RunSpec"],
@@ -84,23 +83,34 @@ __getattr__, __dir__, __all__ = lazy_exports(
     },
     internal={
         "_compatibility": ["current_options", "settings_that_count"],
-        "_folder": ["locked"],
+        "_engines": ["ENGINES"],
+        "_engines.attempt": ["Event", "Job", "run_here", "train_job"],
+        "_engines.processes": ["run_in_processes"],
+        "_engines.ray": ["run_on_ray"],
         "_identity": ["check_unchanged", "data_id", "folder_name", "run_id", "run_name"],
         "_kinds": ["kind_in", "kind_name"],
-        "_overwrite_guard": ["check_apart"],
-        "_predictor": ["run_at"],
+        "_overwrite_guard": ["check_no_overwrite"],
+        "_predictor": ["existing_run_folder"],
+        "_run_files": ["MEASURES", "is_finished_run", "locked", "read_measures"],
         "_results_file": ["Results", "export_runs", "read_results"],
         "_setup": [
             "check_machine",
             "environment",
             "fastest_device",
-            "other_process",
+            "is_other_process",
             "restored_context",
             "tensorboard_log",
         ],
-        "_spec": ["WORDS", "check_chosen", "check_words", "describe_objectives", "known_spelling", "option_names"],
-        "_store": ["described", "read_record"],
-        "_train": ["check", "is_begun"],
+        "_spec": [
+            "ARRAY_OPTIONS",
+            "check_options_are_used",
+            "check_relation_name",
+            "describe_objectives",
+            "accepted_options",
+            "option_names",
+        ],
+        "_store": ["label_for", "read_record"],
+        "_train": ["check_run", "is_unfinished"],
     },
     deprecated={"load": "load_run"},
 )

@@ -18,14 +18,29 @@ STORE = "runs"
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """A finished run. `labelkin.evaluate` and `labelkin.load_run` take it in place of its folder."""
+    """A finished run. `labelkin.evaluate` and `labelkin.load_run` accept it in place of its folder.
+
+    Args:
+        path: The folder.
+        spec: The configuration.
+        epoch: The reported epoch, from 1.
+        metrics: The metrics on the test set, NaN where one is undefined.
+        history: The metrics of each epoch.
+        seconds: The time spent training.
+
+    Example:
+        >>> import labelkin, tempfile
+        >>> run = labelkin.train("digits", out=tempfile.mkdtemp() + "/run", epochs=2)
+        >>> run.path.name, run.epoch, len(run.history)
+        ('run', 2, 2)
+    """
 
     path: Path
     spec: RunSpec
-    epoch: int  # the reported epoch, from 1
-    metrics: dict[str, float]  # on the test set; NaN where undefined
-    history: list[dict[str, float]]  # one row per epoch
-    seconds: float | None  # spent training
+    epoch: int
+    metrics: dict[str, float]
+    history: list[dict[str, float]]
+    seconds: float | None
 
     def __fspath__(self) -> str:
         return os.fspath(self.path)

@@ -11,9 +11,10 @@ import torch
 from labelkin import models
 from labelkin.data import SPLIT_NAMES, Dataset, fingerprint, labels_beside, sample_format
 from labelkin.objectives import OBJECTIVES, Context
-from labelkin.runs._folder import RunFolder, locked
+from labelkin.runs._folder import RunFolder
 from labelkin.runs._identity import data_id, run_id
-from labelkin.runs._setup import check_machine, environment, other_process, saved_context
+from labelkin.runs._run_files import locked
+from labelkin.runs._setup import check_machine, environment, is_other_process, saved_context
 from labelkin.runs._spec import RunSpec
 from labelkin.runs._workspace import DataWorkspace
 from labelkin.training import Classify, Place, Progress, Trained, Trainer, build_model, check_accumulation, resolved
@@ -25,10 +26,10 @@ COMMAND = "evaluate"
 
 
 def check(spec: RunSpec, workspace: DataWorkspace) -> None:
-    """Refuse what the data, the objective or the machine do not allow, before any training."""
+    """Refuse a run that the data, the objective or the machine do not allow, before any training."""
     workspace.try_objective(spec)
     if spec.backbone in models.BACKBONES or (spec.backbone is not None and ":" not in spec.backbone):
-        shape = workspace.dataset.shape  # read before, or the data would be on the meta device too
+        shape = workspace.dataset.shape  # read outside the `with`, which would put the data on the meta device
         with torch.device("meta"):
             models.build(spec.backbone, shape)
     check_accumulation(OBJECTIVES[spec.objective], spec.settings)
@@ -45,7 +46,7 @@ def train(
     progress: Callable[[int], Progress],
     log: Callable[[Mapping[str, float]], None],
 ) -> Trained:
-    """Train a classifier; see `labelkin.runs._train.train`."""
+    """Train a classifier; see `labelkin.runs.train_run`."""
     check(spec, workspace)
     dataset = workspace.dataset
     backbone = spec.backbone or models.default(dataset.shape)
@@ -55,12 +56,12 @@ def train(
     task = Classify(dataset, context.tree())
     folder = None if path is None else RunFolder(os.fspath(path))
     trainer = Trainer(model, task, spec.settings, checkpoint=folder, progress=progress, log=log)
-    with nullcontext() if folder is None or other_process() else locked(folder.path):
+    with nullcontext() if folder is None or is_other_process() else locked(folder.path):
         if folder is not None:
             _begin(folder, spec, backbone, dataset, context, options)
         trained = trainer.fit(resume=resume)
         if torch.distributed.is_initialized():
-            torch.distributed.barrier()  # the first process has written what the others may read
+            torch.distributed.barrier()  # the first process writes the files that the others read
     return trained
 
 
@@ -82,7 +83,7 @@ def _begin(
     options: Mapping[str, Any],
 ) -> None:
     """Write the configuration of a new run. Only the first of several processes does it."""
-    if (folder.path / "config.json").exists() or other_process():
+    if (folder.path / "config.json").exists() or is_other_process():
         return
     config = {
         "id": run_id(spec),

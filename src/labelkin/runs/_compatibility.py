@@ -1,4 +1,4 @@
-"""Tables that keep run folders of earlier versions readable and their ids unchanged. Needs no torch.
+"""Tables that keep run folders of earlier versions readable and their ids unchanged, without torch.
 
 - To rename an option of an objective, add the old and the new name to `RENAMED_OPTIONS`. Run folders and plans with the old
   name are translated when they are read. Ids are computed with the old name, so they never change.
@@ -25,7 +25,7 @@ def current_options(objective: str, options: Mapping[str, Any]) -> dict[str, Any
     for (owner, old), new in RENAMED_OPTIONS.items():
         if owner == objective and old in options and new in options:
             raise InputError(
-                f"{old}: this is the former name of {new!r}, and {objective!r} got both; give {new!r} alone."
+                f"{old}: this is the former name of {new!r}, and {objective!r} got both; give only {new!r}."
             )
     return {RENAMED_OPTIONS.get((objective, name), name): value for name, value in options.items()}
 
@@ -37,7 +37,7 @@ def original_options(objective: str, options: Mapping[str, Any]) -> dict[str, An
 
 
 def settings_that_count(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return training settings without the later ones that have their defaults."""
+    """Return training settings without those in `ADDED_SETTINGS` that have their defaults."""
     return {
         name: value for name, value in settings.items() if name not in ADDED_SETTINGS or value != ADDED_SETTINGS[name]
     }

@@ -13,7 +13,7 @@ from labelkin._checks import InputError, listed, near
 from labelkin.data import ArraySplit, Batches, Split, read_held_out
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._identity import check_unchanged, data_changed
-from labelkin.runs._predictor import Predictor, load_run, run_at
+from labelkin.runs._predictor import Predictor, existing_run_folder, load_run
 from labelkin.runs._setup import fastest_device
 from labelkin.runs._workspace import DataWorkspace
 from labelkin.training import final_metrics
@@ -22,11 +22,24 @@ BATCH = 1024
 
 
 class Evaluated(NamedTuple):
-    """The metrics of a run on some data."""
+    """The metrics of a run on some data.
+
+    Args:
+        data: The name or path of the data.
+        samples: The number of samples.
+        metrics: The metrics by name, NaN where one is undefined.
+
+    Example:
+        >>> import labelkin, tempfile
+        >>> run = labelkin.train("digits", out=tempfile.mkdtemp() + "/run", epochs=1)
+        >>> evaluated = labelkin.evaluate(run)
+        >>> evaluated.data, evaluated.metrics["accuracy"] == run.metrics["accuracy"]
+        ('digits', True)
+    """
 
     data: str
     samples: int
-    metrics: dict[str, float]  # NaN where a metric is undefined
+    metrics: dict[str, float]
 
 
 def evaluate(
@@ -38,9 +51,9 @@ def evaluate(
     """Evaluate a finished classification run.
 
     Args:
-        run: The folder of the run, or what `labelkin.train` returned.
+        run: The folder of the run, or the result of `labelkin.train`.
         data: Other data with the same class names, in any order. Its test split is used, or all of it if it has none. Images
-            are resized to the run's shape. None uses the run's own test set, which is refused if the data changed since.
+            are resized to the run's shape. None uses the run's own test set; it is refused if the data changed since training.
         data_options: Keyword arguments of `labelkin.data.load`. The columns of a table default to those of the run.
 
     Returns:
@@ -52,7 +65,7 @@ def evaluate(
         >>> labelkin.evaluate(run).samples
         359
     """
-    config, options = RunFolder(run_at(run)).config, dict(data_options or {})
+    config, options = RunFolder(existing_run_folder(run)).config, dict(data_options or {})
     if data is None:
         check_unchanged(
             config, otherwise=", or give them as DATA (`labelkin evaluate RUN DATA`) to evaluate on all of them"
@@ -65,8 +78,8 @@ def evaluate(
     else:
         held = ("label", "labels") if own else ("label",)  # a file of labels belongs to the run's own inputs only
         trained = {key: spec.data_options[key] for key in held if key in spec.data_options}
-        found = read_held_out(name, shape=predictor.shape, samples=predictor.samples, trained=trained, **options)
-        split = _in_order(found.split, found.classes, predictor.classes, name)
+        held_out = read_held_out(name, shape=predictor.shape, samples=predictor.samples, trained=trained, **options)
+        split = _in_order(held_out.split, held_out.classes, predictor.classes, name)
     if isinstance(split, ArraySplit):
         predictor.check(split.inputs)
     scores, target = _scored(predictor, split)
@@ -82,11 +95,11 @@ def _in_order(split: Split, classes: Sequence[str], wanted: Sequence[str], name:
     unknown = [own for own in classes if own not in wanted]
     if unknown:
         hint = near(unknown[0], wanted)
-        raise InputError(f"{name}: has the class {listed(unknown)}, which the run was not trained on.{hint}")
+        raise InputError(f"{name}: the run was not trained on the class {listed(unknown)}.{hint}")
     missing = [known for known in wanted if known not in classes]
     if missing:
         raise InputError(
-            f"{name}: lacks the class {listed(missing)} of the run; expected the same {len(wanted)} classes."
+            f"{name}: the class {listed(missing)} is missing; expected the {len(wanted)} classes of the run."
         )
     place = torch.tensor([list(wanted).index(own) for own in classes])
     return split.with_targets(place[split.targets])
@@ -95,9 +108,9 @@ def _in_order(split: Split, classes: Sequence[str], wanted: Sequence[str], name:
 @torch.no_grad()
 def _scored(predictor: Predictor, split: Split) -> tuple[Tensor, Tensor]:
     """Return the scores and targets of the samples that could be read."""
-    found: list[tuple[Tensor, Tensor]] = []
+    parts: list[tuple[Tensor, Tensor]] = []
     for batch in Batches(split, batch_size=min(BATCH, len(split)), device=predictor.mean.device).epoch(0):
         read = batch.weight > 0
-        found.append((predictor(batch.inputs[read]).float().cpu(), batch.targets[read].cpu()))
-    scores, target = (torch.cat(part) for part in zip(*found, strict=True))
+        parts.append((predictor(batch.inputs[read]).float().cpu(), batch.targets[read].cpu()))
+    scores, target = (torch.cat(part) for part in zip(*parts, strict=True))
     return scores, target

@@ -1,4 +1,4 @@
-"""Export a run's model for other runtimes: it takes raw samples and returns log-probabilities."""
+"""Export the model of a run to ONNX or torch.export; it takes raw samples and returns log-probabilities."""
 
 import io
 import json
@@ -25,10 +25,21 @@ REFERENCE_FLOPS = 2**28  # per sample; above this, onnx's numpy evaluator would 
 
 
 class Exported(NamedTuple):
-    """An exported file."""
+    """An exported file.
+
+    Args:
+        path: The file.
+        checked_by: The runtime that compared the file with the model. None if no runtime is installed that could.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from labelkin.runs import Exported
+        >>> Exported(Path("model.onnx"), checked_by="onnxruntime").checked_by
+        'onnxruntime'
+    """
 
     path: Path
-    checked_by: str | None  # the runtime that compared the file with the model; None if there was none
+    checked_by: str | None
 
 
 class Runner(NamedTuple):
@@ -43,7 +54,7 @@ Writer = Callable[[nn.Module, Tensor, Sequence[str]], Written]
 
 
 class Portable(nn.Module):
-    """Maps (n, ...) raw samples to (n, K) log-probabilities, including normalization."""
+    """A model that normalizes (n, ...) raw samples and returns (n, K) log-probabilities."""
 
     shift: Tensor
     scale: Tensor
@@ -60,12 +71,26 @@ class Portable(nn.Module):
         return self.model.objective.log_probs(self.model((inputs.float() - self.shift) / self.scale))
 
 
-def export(run: str | os.PathLike[str], path: str | os.PathLike[str]) -> Exported:
+def export_model(run: str | os.PathLike[str], path: str | os.PathLike[str]) -> Exported:
     """Write the model of a run to `.onnx` or `.pt2` (torch.export) for batches of any size.
 
     The exported program is run before it is written: if its log-probabilities on random samples differ from the model's by more
     than 1e-4, nothing is written. The class names are stored in the metadata of an ONNX file under "classes", or in the extra
     file classes.json of a `.pt2` file.
+
+    Args:
+        run: The folder of a finished run, or the result of `labelkin.train`.
+        path: The file to write; its suffix chooses the format.
+
+    Returns:
+        The file and the runtime that checked it.
+
+    Example:
+        >>> import labelkin, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> run = labelkin.train("digits", out=f"{folder}/run", epochs=1)
+        >>> labelkin.runs.export_model(run, f"{folder}/model.pt2").checked_by
+        'torch.export'
     """
     target = Path(path)
     write = _format(target)
@@ -76,7 +101,7 @@ def export(run: str | os.PathLike[str], path: str | os.PathLike[str]) -> Exporte
         try:
             module(samples)
         except InputError as error:
-            raise InputError(f"{os.fspath(run)}: cannot be exported as log-probabilities; {error}") from error
+            raise InputError(f"{os.fspath(run)}: the exported file must return log-probabilities; {error}") from error
         with _quiet():
             content, runner = _written(write, module, samples, predictor.classes)
         if runner is not None:
@@ -106,7 +131,9 @@ def _written(write: Writer, module: nn.Module, samples: Tensor, classes: Sequenc
         raise  # names the missing package
     except Exception as error:  # tracing can fail in many ways
         reason = str(error).strip().partition("\n")[0]
-        raise InputError(f"torch cannot express the model in this format ({reason}).") from error
+        raise InputError(
+            f"torch cannot export the model in this format ({reason}); try the other one (.onnx or .pt2)."
+        ) from error
 
 
 def _check(module: nn.Module, run: Callable[[Tensor], Tensor], samples: Tensor) -> None:
@@ -194,5 +221,5 @@ def _format(target: Path) -> Writer:
     if target.suffix.lower() not in formats:
         raise InputError(f"{target}: expected a name that ends in .onnx or .pt2.{near(target.suffix, formats)}")
     if not target.parent.is_dir():
-        raise InputError(f"{target}: there is no folder {str(target.parent)!r}; make it first.")
+        raise InputError(f"{target}: there is no folder {str(target.parent)!r}; create it first.")
     return formats[target.suffix.lower()]

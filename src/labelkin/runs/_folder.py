@@ -1,10 +1,10 @@
-"""The folder of one run and its lock.
+"""The folder of one run.
 
 Each file is written completely or not at all. Training resumes from `state.json`, which is renamed into place only after
 the tensors that it names are on disk, so a run that is killed at any moment resumes from a complete state.
 
     config.json           the configuration: data, backbone, objective, settings, versions
-    setup.safetensors     what the objective was built from: relation, tree, vectors
+    setup.safetensors     the inputs that the objective was built from: relation, tree, vectors
     state.json            epoch and step, the history so far, and the name of the file with the tensors
     state-*.safetensors   weights, buffers, optimizer and random state at that step
     metrics.csv           one row for each epoch; the same whether or not the run was interrupted
@@ -15,10 +15,8 @@ the tensors that it names are on disk, so a run that is killed at any moment res
 """
 
 import json
-import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -26,44 +24,8 @@ from typing import Any
 from labelkin._checks import InputError
 from labelkin._files import EVENTS, STATE, TEMPORARY, csv_text, is_events_folder, write_text
 from labelkin._version import RUN_LAYOUT
-from labelkin.runs._run_files import read_config, read_history, read_json, read_seconds
+from labelkin.runs._run_files import LOCK, read_config, read_history, read_json, read_seconds
 from labelkin.training import State, is_packed, load_packed, save_packed
-
-NAME = "lock"
-
-
-class RunInUse(InputError):
-    """Another process is training this run."""
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Lock the run of a folder and create the folder if it is missing. Raises `RunInUse` if another process holds it."""
-    from filelock import FileLock, Timeout
-
-    folder.mkdir(parents=True, exist_ok=True)
-    held = FileLock(folder / NAME)
-    try:
-        held.acquire(timeout=0)
-    except Timeout:
-        raise RunInUse(
-            f"{folder}: another process is training this run; wait for it, or choose another folder."
-        ) from None
-    try:
-        yield
-    finally:
-        held.release()
-
-
-def is_locked(folder: Path) -> bool:
-    """Whether a process is training the run of a folder."""
-    if not os.path.exists(folder / NAME):
-        return False
-    try:
-        with locked(folder):
-            return False
-    except RunInUse:
-        return True
 
 
 class RunFolder:
@@ -72,11 +34,13 @@ class RunFolder:
     Args:
         path: The folder. It need not exist; `create` makes it.
 
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as store:
-    ...     run = RunFolder.create(f"{store}/run", {"data": "digits"}, {})
-    ...     run.config["data"], run.final
-    ('digits', None)
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from labelkin.runs import RunFolder
+        >>> with TemporaryDirectory() as store:
+        ...     run = RunFolder.create(f"{store}/run", {"data": "digits"}, {})
+        ...     run.config["data"], run.final
+        ('digits', None)
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -87,9 +51,9 @@ class RunFolder:
         """Start a run in a new or empty folder.
 
         Args:
-            path: The folder; made if it does not exist. A folder with files that labelkin did not write is refused.
-            config: What config.json will contain besides the layout's version.
-            setup: What the objective was built from: nested dicts and lists of tensors and plain values.
+            path: The folder; created if it does not exist. A folder with files that labelkin did not write is refused.
+            config: The content of config.json, without the version of the layout.
+            setup: The inputs that the objective was built from: nested dicts and lists of tensors and plain values.
         """
         folder = cls(path)
         folder.check_free()
@@ -102,8 +66,8 @@ class RunFolder:
     def check_free(self) -> None:
         """Raise `InputError` unless a new run may be started here.
 
-        The folder must be missing or empty, or contain only what labelkin left when it was stopped before it had written
-        config.json. Nothing is changed.
+        The folder must be missing or empty, or contain only files that labelkin left when it was stopped before it had
+        written config.json. Nothing is changed.
         """
         if not self.path.exists():
             return
@@ -119,27 +83,27 @@ class RunFolder:
     @property
     def config(self) -> dict[str, Any]:
         """The run's configuration; raises `InputError` if the folder does not contain a run of this layout."""
-        found = read_config(self.path)
-        if found is None:
+        config = read_config(self.path)
+        if config is None:
             raise InputError(
                 f"{self.path}: not the folder of a run; it has no config.json that labelkin wrote. Choose another folder."
             )
-        return found
+        return config
 
     @property
     def setup(self) -> dict[str, Any]:
-        """What the objective was built from."""
+        """The inputs that the objective was built from."""
         loaded: dict[str, Any] = load_packed(self.path / "setup.safetensors")
         return loaded
 
     @property
     def final(self) -> dict[str, Any] | None:
-        """The metrics on the test set once training has ended; null where one is undefined."""
+        """The metrics on the test set, None where one is undefined. None if the run has not finished."""
         return read_json(self.path / "final.json")
 
     @property
     def seconds(self) -> float | None:
-        """Seconds spent training, over all its parts where it was resumed."""
+        """The seconds spent training, including the parts before it was resumed. None if the run has not finished."""
         return read_seconds(self.path)
 
     def save(self, state: State) -> None:
@@ -155,8 +119,8 @@ class RunFolder:
         """Return the last saved state, or None if there is none.
 
         Args:
-            clean: Whether to delete labelkin's leftovers of an interrupted write. Of several processes only one may do
-                so, or they would delete each other's temporary files.
+            clean: Whether to delete temporary files of an interrupted write. Only one of several processes may do so, or
+                they would delete each other's files.
         """
         if clean:
             self._sweep()
@@ -214,7 +178,7 @@ class RunFolder:
         """Return the state of the trained model; raises `InputError` if there is none."""
         if not (self.path / "model.safetensors").exists() and self.final is not None:
             raise InputError(
-                f"{self.path}: the run keeps its results but no weights (--keep results); train it again to use it."
+                f"{self.path}: this run keeps its results but no weights (--keep results); train it again to use it."
             )
         if not (self.path / "model.safetensors").exists():
             command = f"labelkin train --resume {shlex.quote(str(self.path))}"
@@ -242,7 +206,7 @@ def _is_leftover(file: Path) -> bool:
         return is_events_folder(file)
     if not file.is_file() or file.is_symlink():
         return False
-    if file.name == "lock":
+    if file.name == LOCK:
         return file.stat().st_size == 0
     if file.name == "error.txt":
         return file.read_bytes().startswith(b"Traceback")

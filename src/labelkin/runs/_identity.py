@@ -40,7 +40,7 @@ def check_unchanged(config: Mapping[str, Any], *, otherwise: str = "") -> None:
 
 
 def data_changed(config: Mapping[str, Any]) -> bool:
-    """Whether the data are available and differ from those that the run was trained on.
+    """Return whether the data are available and differ from those that the run was trained on.
 
     A run without `data_id` is judged by its id, so a changed taxonomy or file of vectors counts as well.
     """
@@ -75,23 +75,23 @@ def content_of(value: Any) -> Any:
 
 
 def _id(values: Mapping[str, Any], revision: int) -> str:
-    told = {**values, **_data(values), "revision": revision}
-    told["settings"] = settings_that_count(_without_places("settings", told["settings"]))
-    options = original_options(told["objective"], told["options"])
-    told["options"] = {name: content_of(value) for name, value in options.items()}
+    hashed = {**values, **_data(values), "revision": revision}
+    hashed["settings"] = settings_that_count(_without_places("settings", hashed["settings"]))
+    options = original_options(hashed["objective"], hashed["options"])
+    hashed["options"] = {name: content_of(value) for name, value in options.items()}
     for name in ("taxonomy", "backbone"):
-        told[name] = content_of(told[name])
-    return _hash(told)
+        hashed[name] = content_of(hashed[name])
+    return _hash(hashed)
 
 
 def _data(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The data and their options. Columns and classes count as names, even if a file has the same name."""
+    """Return the data and their options. Names of columns and classes stay names, even if a file has the same name."""
     options = _without_places("data_options", values["data_options"])
     if beside := labels_beside(Path(values["data"]).expanduser()):
         options = {"labels": str(beside), **options}
-    for name, known in (("labels", content_of), ("encoder", _model)):
+    for name, identify in (("labels", content_of), ("encoder", _model)):
         if name in options:
-            options[name] = known(options[name])
+            options[name] = identify(options[name])
     return {"data": kind_of(values["data"]).fingerprint(values["data"]), "data_options": options}
 
 
@@ -105,5 +105,5 @@ def _model(name: str) -> str:
     return f"folder:{listing_digest(folder.resolve(), every=True)}" if name != "minilm" and folder.is_dir() else name
 
 
-def _hash(told: dict[str, Any]) -> str:
-    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
+def _hash(values: dict[str, Any]) -> str:
+    return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]

@@ -24,12 +24,12 @@ KINDS = {
 
 
 class Kind(Protocol):
-    """What a module in `KINDS` provides."""
+    """The functions that each module in `KINDS` provides."""
 
     COMMAND: str  # the command that uses a finished run, as in `labelkin COMMAND RUN`
 
     def check(self, spec: RunSpec, workspace: DataWorkspace) -> None:
-        """Refuse what the data, the objective or the machine do not allow, before any training."""
+        """Refuse a run that the data, the objective or the machine do not allow, before any training."""
 
     def train(
         self,
@@ -44,7 +44,7 @@ class Kind(Protocol):
         """Train the run and store it in the folder `path`, if one is given."""
 
     def fingerprint(self, data: str) -> str:
-        """Return a string that changes when the content of the data changes, or the name itself for published data."""
+        """Return a string that changes with the content of the data, or the name itself for published data."""
 
     def data_files(self, spec: RunSpec) -> Iterator[Path]:
         """Yield the files that the run was trained on."""
@@ -62,12 +62,12 @@ def kind_of(data: str) -> Kind:
 
 def kind_in(config: Mapping[str, Any]) -> str:
     """Return the kind in a config.json; earlier versions stored it for translation runs only."""
-    found = str(config.get("kind") or "classification")
-    if found not in KINDS:
+    kind = str(config.get("kind") or "classification")
+    if kind not in KINDS:
         raise InputError(
-            f"kind: expected one of {', '.join(KINDS)}, got {found!r}; use the labelkin version that wrote it."
+            f"kind: expected one of {', '.join(KINDS)}, got {kind!r}; use the labelkin version that wrote it."
         )
-    return found
+    return kind
 
 
 def _module(name: str) -> Kind:

@@ -16,9 +16,9 @@ from labelkin._files import write_text
 from labelkin.data import Normalize, OnError, SampleFormat, UnlabeledBatch, read_unlabeled
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._kinds import kind_in
-from labelkin.runs._overwrite_guard import check_apart
+from labelkin.runs._overwrite_guard import check_no_overwrite
 from labelkin.runs._setup import fastest_device, restored_context
-from labelkin.runs._spec import RunSpec, known_spelling
+from labelkin.runs._spec import RunSpec, accepted_options
 from labelkin.structure import Taxonomy
 from labelkin.training import build_model
 
@@ -26,14 +26,40 @@ BATCH = 1024
 
 
 class Prediction(NamedTuple):
+    """The predictions for n samples.
+
+    Args:
+        classes: The name of each predicted class.
+        positions: (n,) positions of the predicted classes.
+        scores: (n, K) scores of all classes: log-probabilities if the objective defines them.
+        probabilities: (n,) probabilities of the predicted classes. None if the objective defines none.
+
+    Example:
+        >>> import labelkin, tempfile
+        >>> run = labelkin.train("digits", out=tempfile.mkdtemp() + "/run", epochs=1)
+        >>> inputs = labelkin.data.load("digits").test.inputs[:3]
+        >>> labelkin.load_run(run).predict(inputs).scores.shape
+        torch.Size([3, 10])
+    """
+
     classes: list[str]
-    positions: Tensor  # (n,)
-    scores: Tensor  # (n, K); log-probabilities if the objective defines them
-    probabilities: Tensor | None  # (n,) of the predicted class; None if the objective defines none
+    positions: Tensor
+    scores: Tensor
+    probabilities: Tensor | None
 
 
 class Predictor(nn.Module):
-    """The trained model of a run. It takes inputs as the data had them (uint8 images or raw features) and returns scores."""
+    """The trained model of a run. It takes raw inputs (uint8 images or features) and returns scores.
+
+    Args:
+        folder: The folder of a finished classification run.
+
+    Example:
+        >>> import labelkin, tempfile
+        >>> run = labelkin.train("digits", out=tempfile.mkdtemp() + "/run", epochs=1)
+        >>> labelkin.runs.Predictor(labelkin.runs.RunFolder(run.path))
+        Predictor(one-hot on digits, 10 classes)
+    """
 
     mean: Tensor
     std: Tensor
@@ -50,7 +76,7 @@ class Predictor(nn.Module):
         self.samples = SampleFormat(**setup["samples"])
         self.model = build_model(
             self.spec.objective,
-            known_spelling(self.spec.objective, setup["options"]),
+            accepted_options(self.spec.objective, setup["options"]),
             config["resolved_backbone"],
             self.shape,
             context,
@@ -128,10 +154,10 @@ def load_run(run: str | os.PathLike[str]) -> Predictor:
     """Load the trained model of a classification run.
 
     Args:
-        run: The folder of a finished run, or what `labelkin.train` returned.
+        run: The folder of a finished run, or the result of `labelkin.train`.
 
     Returns:
-        The model on the CPU. Its `predict` takes raw inputs; `classes` and `taxonomy` describe its answers.
+        The model on the CPU. Its `predict` takes raw inputs; `classes` and `taxonomy` describe its outputs.
 
     Example:
         >>> import labelkin, tempfile
@@ -142,25 +168,38 @@ def load_run(run: str | os.PathLike[str]) -> Predictor:
         >>> len(model.predict(digits.test.inputs[:5]).classes)
         5
     """
-    folder = RunFolder(run_at(run))
+    folder = RunFolder(existing_run_folder(run))
     if kind_in(folder.config) == "translation":
-        raise InputError(f"{os.fspath(run)}: is a translation run; use `labelkin translate` for it.")
+        raise InputError(f"{os.fspath(run)}: this is a translation run; use `labelkin translate` instead.")
     return Predictor(folder)
 
 
 def run_spec(run: str | os.PathLike[str]) -> RunSpec:
-    """Read the spec of a run from its folder."""
-    return RunSpec.from_dict(RunFolder(run_at(run)).config)
+    """Read the specification of a run.
+
+    Args:
+        run: The folder of the run, or the result of `labelkin.train`.
+
+    Returns:
+        The data, backbone, objective and settings of the run.
+
+    Example:
+        >>> import labelkin, tempfile
+        >>> run = labelkin.train("digits", out=tempfile.mkdtemp() + "/run", epochs=1)
+        >>> labelkin.runs.run_spec(run).settings.epochs
+        1
+    """
+    return RunSpec.from_dict(RunFolder(existing_run_folder(run)).config)
 
 
-def run_at(path: str | os.PathLike[str]) -> Path:
+def existing_run_folder(path: str | os.PathLike[str]) -> Path:
     """Return the path of a run's folder. If it is not one, the error lists the runs below it."""
     folder = Path(path)
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder.")
     if not (folder / "config.json").exists():
         inside = sorted(str(file.parent) for file in folder.glob("*/config.json"))
-        hint = f" The runs below it: {listed(inside)}." if inside else ""
+        hint = f" Runs in this folder: {listed(inside)}." if inside else ""
         raise InputError(f"{folder}: not the folder of a run; it has no config.json.{hint}")
     return folder
 
@@ -175,18 +214,35 @@ def write_predictions(
     *,
     on_error: OnError = "stop",
 ) -> int:
-    """Predict the class of every input (see `read_unlabeled`) and write one row each to `.csv` or `.jsonl`.
+    """Predict the class of every input and write one row per sample to a `.csv` or `.jsonl` file.
 
     A row has the file, the position in it from 0 if it holds several samples, the class, its probability if the objective
     defines one, and the path to the class if the run has a taxonomy. An output that would overwrite an input or a file that the
-    run was trained on is refused. Returns the number of rows.
+    run was trained on is refused.
+
+    Args:
+        run: The folder of a finished run, or the result of `labelkin.train`.
+        inputs: Images, arrays, tables or folders of images, as `labelkin.data.read_unlabelled` reads them.
+        output: The file to write.
+        on_error: On an unreadable image: "stop" or "skip".
+
+    Returns:
+        The number of rows.
+
+    Example:
+        >>> import labelkin, numpy, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> run = labelkin.train("digits", out=f"{folder}/run", epochs=1)
+        >>> numpy.save(f"{folder}/new.npy", labelkin.data.load("digits").test.inputs[:4].numpy())
+        >>> labelkin.runs.write_predictions(run, [f"{folder}/new.npy"], f"{folder}/predictions.csv")
+        4
     """
     target = Path(output)
     write = _writer(target)
-    check_apart(target, inputs=inputs, run=run, spec=run_spec(run))
+    check_no_overwrite(target, inputs=inputs, run=run, spec=run_spec(run))
     predictor = load_run(run).to(fastest_device())
-    found = read_unlabeled(inputs, shape=predictor.shape, samples=predictor.samples, on_error=on_error)
-    rows = [row for part in found if len(part.inputs) for row in _rows(predictor, part)]
+    parts = read_unlabeled(inputs, shape=predictor.shape, samples=predictor.samples, on_error=on_error)
+    rows = [row for part in parts if len(part.inputs) for row in _rows(predictor, part)]
     write_text(target, write(rows))
     return len(rows)
 
@@ -199,9 +255,9 @@ def _rows(predictor: Predictor, part: UnlabeledBatch) -> Iterator[dict[str, Any]
     probabilities = [None] * len(positions) if known is None else known.tolist()
     for values in zip(part.files, part.rows, positions, probabilities, strict=True):
         file, row, position, probability = values
-        told = None if probability is None else round(probability, 6)
-        found = (file, row, predictor.classes[position], told, paths[position])
-        yield dict(zip(FIELDS, found, strict=True))
+        rounded = None if probability is None else round(probability, 6)
+        fields = (file, row, predictor.classes[position], rounded, paths[position])
+        yield dict(zip(FIELDS, fields, strict=True))
 
 
 def _writer(target: Path) -> Any:
@@ -209,7 +265,7 @@ def _writer(target: Path) -> Any:
     if target.suffix.lower() not in writers:
         raise InputError(f"{target}: expected a name that ends in .csv or .jsonl.{near(target.suffix, writers)}")
     if not target.parent.is_dir():
-        raise InputError(f"{target}: there is no folder {str(target.parent)!r}; make it first.")
+        raise InputError(f"{target}: there is no folder {str(target.parent)!r}; create it first.")
     return writers[target.suffix.lower()]
 
 

@@ -1,4 +1,4 @@
-"""Results files: recorded runs as one JSON or CSV file, written and read."""
+"""Write the finished runs of a store to one results file (JSON or CSV), and read results files."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from labelkin._checks import InputError, near
 from labelkin._files import csv_text, write_text
+from labelkin.runs._run_files import read_measures
 from labelkin.runs._store import Record, Store
 
 SUFFIXES = (".json", ".csv")
@@ -24,17 +25,29 @@ def export_runs(
     command: str | None = None,
     machine: str | None = None,
 ) -> int:
-    """Write the finished runs of a store to `.json` (with the accuracy by epoch) or `.csv`. Returns their number."""
+    """Write the finished runs of a store to a `.json` file (with the accuracy by epoch) or a `.csv` file.
+
+    Args:
+        store: The folder of the runs.
+        output: The file.
+        recipe: The ids of the recipes that the runs belong to, separated by commas.
+        missing: Sentences about what the runs lack, such as seeds.
+        command: The command that trained the runs.
+        machine: The machine in words. None uses the devices that the runs name.
+
+    Returns:
+        The number of runs written.
+    """
     target = Path(output)
     if target.suffix not in SUFFIXES:
         raise InputError(f"{target}: expected a name that ends in .json or .csv.{near(target.suffix, SUFFIXES)}")
     runs = [_plain(record) for record in Store(store).records() if record.finished]
     if not runs:
-        raise InputError(f"{store}: has no finished runs to export.")
+        raise InputError(f"{store}: there are no finished runs to export.")
     if target.suffix == ".csv":
         write_text(target, _as_csv(runs))
         return len(runs)
-    told = {
+    content = {
         "name": target.stem,
         "recipe": recipe,
         "command": command,
@@ -43,12 +56,12 @@ def export_runs(
         "missing": list(missing),
         "runs": runs,
     }
-    write_text(target, json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+    write_text(target, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     return len(runs)
 
 
 def _plain(record: Record) -> dict[str, Any]:
-    measured = {**(record.final or {}), **_measures(record.path)}
+    measured = {**(record.final or {}), **read_measures(record.path)}
     final = {name: None if isnan(value) else value for name, value in measured.items()}
     return {
         "id": record.id,
@@ -69,61 +82,56 @@ def _plain(record: Record) -> dict[str, Any]:
     }
 
 
-def _measures(path: Path) -> dict[str, float]:
-    """Read the extra measures of `labelkin reproduce`."""
-    file = path / "measures.json"
-    found: dict[str, float] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    return found
-
-
 def _as_csv(runs: Sequence[dict[str, Any]]) -> str:
     """Return one row per run; nested values get names with dots."""
     return csv_text([_flat(run) for run in runs])
 
 
 def _flat(values: dict[str, Any], before: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, dict):
-            found |= _flat(value, f"{before}{name}.")
+            flat |= _flat(value, f"{before}{name}.")
         elif name != "curve":
-            found[before + name] = value
-    return found
+            flat[before + name] = value
+    return flat
 
 
-class Exported(Record):
-    """A run of a file of results; its curve came with it."""
+class StoredRecord(Record):
+    """A run in a results file, which also contains its accuracy by epoch."""
 
     def history(self) -> list[dict[str, float]]:
         return [{"epoch": epoch, "test_accuracy": value} for epoch, value in enumerate(self.config["curve"], 1)]
 
 
 class Results(NamedTuple):
+    """The content of a results file."""
+
     name: str
-    recipes: tuple[str, ...]  # that the runs belong to
-    command: str | None
+    recipes: tuple[str, ...]  # the ids of the recipes that the runs belong to
+    command: str | None  # the command that trained the runs
     machine: str
     date: str
-    missing: tuple[str, ...]
+    missing: tuple[str, ...]  # sentences about what the runs lack
     runs: list[Record]
 
 
 def read_results(folder: str | os.PathLike[str]) -> list[Results]:
-    """Every `.json` of the folder, by name; none where there is no folder."""
+    """Read all results files (`.json`) of a folder, sorted by name. Returns an empty list if there is no such folder."""
     return [_read(path) for path in sorted(Path(folder).glob("*.json"))]
 
 
 def _read(path: Path) -> Results:
     try:
-        told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        runs = [_record(run, path) for run in told["runs"]]
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        runs = [_record(run, path) for run in content["runs"]]
         return Results(
             name=path.stem,
-            recipes=tuple(name.strip() for name in (told.get("recipe") or "").split(",") if name.strip()),
-            command=told.get("command"),
-            machine=told["machine"],
-            date=told["date"],
-            missing=tuple(told.get("missing", ())),
+            recipes=tuple(name.strip() for name in (content.get("recipe") or "").split(",") if name.strip()),
+            command=content.get("command"),
+            machine=content["machine"],
+            date=content["date"],
+            missing=tuple(content.get("missing", ())),
             runs=runs,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -145,4 +153,4 @@ def _record(run: dict[str, Any], path: Path) -> Record:
         "curve": run["curve"],
     }
     final = {name: nan if value is None else value for name, value in run["final"].items()}
-    return Exported(run.get("id", ""), path, run["label"], config, final, run["seconds"])
+    return StoredRecord(run.get("id", ""), path, run["label"], config, final, run["seconds"])

@@ -1,7 +1,13 @@
-"""Read the plain files of a run's folder: JSON and metrics.csv. Needs no torch, so that thousands of runs can be listed."""
+"""Read the plain files of a run folder (JSON and metrics.csv) and lock it.
+
+This module does not import torch, so that thousands of runs can be listed quickly.
+"""
 
 import csv
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -9,6 +15,9 @@ from typing import Any
 from labelkin._checks import InputError
 from labelkin._files import is_run_config
 from labelkin._version import RUN_LAYOUT
+
+LOCK = "lock"
+MEASURES = "measures.json"  # metrics that `labelkin reproduce` adds to those in final.json
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
@@ -36,6 +45,11 @@ def read_config(folder: Path) -> dict[str, Any] | None:
     return config
 
 
+def is_finished_run(folder: Path) -> bool:
+    """Return whether a folder contains a finished run, without reading its files."""
+    return (folder / "final.json").exists() and (folder / "config.json").exists()
+
+
 def read_final(folder: Path) -> dict[str, float] | None:
     """Read the metrics on the test set, NaN where one is undefined. Returns None if the run has not finished."""
     final = read_json(folder / "final.json")
@@ -58,3 +72,42 @@ def read_history(folder: Path) -> list[dict[str, float]]:
         return []
     except (ValueError, TypeError) as error:
         raise InputError(f"{path}: the file is damaged ({error}).") from error
+
+
+def read_measures(folder: Path) -> dict[str, float]:
+    """Read the metrics that `labelkin reproduce` added to a run. Returns an empty dict if there are none."""
+    return read_json(folder / MEASURES) or {}
+
+
+class RunInUse(InputError):
+    """Another process is training this run."""
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Lock the run of a folder and create the folder if it is missing. Raises `RunInUse` if another process holds it."""
+    from filelock import FileLock, Timeout
+
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise RunInUse(
+            f"{folder}: another process is training this run; wait for it, or choose another folder."
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def is_locked(folder: Path) -> bool:
+    """Return whether a process is training the run of a folder."""
+    if not os.path.exists(folder / LOCK):
+        return False
+    try:
+        with locked(folder):
+            return False
+    except RunInUse:
+        return True

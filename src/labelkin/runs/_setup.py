@@ -1,4 +1,4 @@
-"""Small parts of setting up a run: its saved context, its device, its TensorBoard log."""
+"""Parts of the setup of a run: its saved context, its device, the environment and the TensorBoard log."""
 
 import os
 import platform
@@ -32,7 +32,7 @@ def saved_context(context: Context) -> dict[str, Any]:
 
 
 def restored_context(saved: Mapping[str, Any]) -> Context:
-    """Rebuild a context from what `saved_context` returned."""
+    """Rebuild a context from the result of `saved_context`."""
     return Context(
         classes=tuple(saved["classes"]),
         taxonomy=Taxonomy(saved["parents"].numpy(), saved["names"], saved["leaves"].numpy()),
@@ -60,13 +60,13 @@ def check_machine(settings: Settings) -> None:
         ) from error
 
 
-def other_process() -> bool:
-    """Whether this is not the first of several processes that train one run."""
+def is_other_process() -> bool:
+    """Return whether this process is not the first of several that train one run."""
     return int(os.environ.get("LOCAL_RANK", "0")) > 0
 
 
 def environment() -> dict[str, str]:
-    """Return the versions that a result may depend on."""
+    """Return the versions and the device that a result may depend on."""
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
     return {
         "labelkin": __version__,
@@ -78,7 +78,7 @@ def environment() -> dict[str, str]:
 
 @contextmanager
 def tensorboard_log(run: str | os.PathLike[str]) -> Iterator[Callable[[Mapping[str, float]], None]]:
-    """Return a `log` function for `train` that writes to `run/tensorboard`."""
+    """Yield a `log` function for `train_run` that writes TensorBoard events to `run/tensorboard`."""
     require("tensorboard", extra="tensorboard", use="logging for TensorBoard")
     from torch.utils.tensorboard import SummaryWriter
 

@@ -1,4 +1,4 @@
-"""Run specifications as plain values: what a run folder stores and what a run is rebuilt from."""
+"""Run specifications: the configuration of a run as plain values, which its folder stores."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from labelkin.training import Settings
 
 LARGEST_SEED = 2**63 - 1
 # Options whose values are arrays, and the names and files that can be given instead.
-WORDS = {
+ARRAY_OPTIONS = {
     "relation": f"{', '.join(RELATIONS)}, embedding:ENCODER, or a .npy or .csv file of K x K numbers",
     "vectors": "an encoder (minilm, hf:NAME, st:NAME, a model's folder), or a .npy, .csv, .jsonl or .parquet file",
 }
@@ -65,7 +65,7 @@ class RunSpec:
                 f"there is no objective {self.objective!r}.{near(self.objective, OBJECTIVES)} Known: {known}."
             )
         known_options = option_names(self.objective)
-        object.__setattr__(self, "options", known_spelling(self.objective, self.options))
+        object.__setattr__(self, "options", accepted_options(self.objective, self.options))
         for name in self.options:
             if name not in known_options:
                 takes = f"it takes {listed(known_options, limit=99)}" if known_options else "it takes none"
@@ -73,7 +73,7 @@ class RunSpec:
                 raise InputError(f"the objective {self.objective!r} has no option {name!r}; {takes}.{hint}")
 
     def differs_in(self, other: Self) -> list[str]:
-        """List what differs in another spec, in words: `"epochs 20, not 10"`."""
+        """List the differences to another spec in words, such as `"epochs 20, not 10"`."""
         ours, theirs = _flat(self.as_dict()), _flat(other.as_dict())
         names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
         return [f"{name} {theirs.get(name)!r}, not {ours.get(name)!r}" for name in names]
@@ -94,31 +94,33 @@ def option_names(objective: str) -> list[str]:
     return OBJECTIVES[objective].free_options()
 
 
-def known_spelling(objective: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options under the names that the objective takes, where they are given under an earlier or a later name."""
+def accepted_options(objective: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options under the names that the objective accepts; earlier and later names are translated."""
     known = option_names(objective)
-    found: dict[str, Any] = {}
+    accepted: dict[str, Any] = {}
     for name, value in options.items():
         spellings = (name, *current_options(objective, {name: value}), *original_options(objective, {name: value}))
-        found[next((spelling for spelling in spellings if spelling in known), name)] = value
-    return found
+        accepted[next((spelling for spelling in spellings if spelling in known), name)] = value
+    return accepted
 
 
-def check_words(options: Mapping[str, Any]) -> None:
-    """Refuse an unknown name of a relation. This needs no data."""
+def check_relation_name(options: Mapping[str, Any]) -> None:
+    """Refuse an unknown name of a relation, before any data are read."""
     relation = options.get("relation")
     if not isinstance(relation, str) or relation in RELATIONS or Path(relation).is_file():
         return
     if not (relation.startswith("embedding:") and relation != "embedding:"):
-        raise InputError(f"relation: expected {WORDS['relation']}, got {relation!r}.{near(relation, RELATIONS)}")
+        raise InputError(
+            f"relation: expected {ARRAY_OPTIONS['relation']}, got {relation!r}.{near(relation, RELATIONS)}"
+        )
 
 
-def check_chosen(options: Mapping[str, Mapping[str, Any]], objectives: Sequence[str]) -> None:
+def check_options_are_used(options: Mapping[str, Mapping[str, Any]], objectives: Sequence[str]) -> None:
     """Refuse options for an objective that is not trained."""
     for name in options:
         if name not in objectives:
             raise InputError(
-                f"options are given for {name!r}, which is not among the objectives trained: "
+                f"options: {name!r} has options but is not trained; the objectives are "
                 f"{listed(objectives, limit=99)}.{near(name, objectives)}"
             )
 
@@ -144,8 +146,8 @@ def _check_plain(name: str, value: Any) -> None:
         dumps(value)
     except TypeError:
         raise InputError(
-            f"{name}: a recorded run takes numbers, strings and lists of them, got {type(value).__name__}; give the name of a "
-            "file that holds it, or build the objective and train it with labelkin.training.Trainer."
+            f"{name}: expected a number, a string or a list of them, because the run is stored; got {type(value).__name__}. "
+            "Give the name of a file instead, or build the objective and train it with labelkin.training.Trainer."
         ) from None
 
 
@@ -154,7 +156,7 @@ GIVEN_BY_CONTEXT = ("taxonomy", "relation", "vectors", "embedding", "samples")
 
 
 class ObjectiveSummary(NamedTuple):
-    """What `labelkin objectives` prints about an objective."""
+    """The description of an objective that `labelkin objectives` prints."""
 
     name: str
     summary: str
@@ -164,10 +166,10 @@ class ObjectiveSummary(NamedTuple):
 
 def describe_objectives() -> list[ObjectiveSummary]:
     """Describe all objectives."""
-    return [_described(name) for name in OBJECTIVES]
+    return [_describe(name) for name in OBJECTIVES]
 
 
-def _described(name: str) -> ObjectiveSummary:
+def _describe(name: str) -> ObjectiveSummary:
     known = signature(OBJECTIVES[name]).parameters
     options = [option for option in option_names(name) if option not in GIVEN_BY_CONTEXT]
     defaults = {o: None if known[o].default is Parameter.empty else known[o].default for o in options}

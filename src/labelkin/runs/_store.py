@@ -8,18 +8,34 @@ from typing import Any, NamedTuple
 from labelkin._checks import InputError, listed
 from labelkin._files import remove_run
 from labelkin.runs._compatibility import current_options
-from labelkin.runs._folder import is_locked
-from labelkin.runs._run_files import read_config, read_final, read_history, read_seconds
+from labelkin.runs._run_files import is_locked, read_config, read_final, read_history, read_seconds
 
 
 class Record(NamedTuple):
-    """One run, as its folder describes it."""
+    """One run, as its folder describes it.
+
+    Args:
+        id: The id of the run.
+        path: The folder.
+        label: The objective with the options given, or the plan's name for it.
+        config: The content of config.json.
+        final: The metrics on the test set, NaN where undefined. None if the run has not finished.
+        seconds: The time spent training. None if the run has not finished.
+
+    Example:
+        >>> import labelkin, tempfile
+        >>> store = tempfile.mkdtemp()
+        >>> run = labelkin.train("digits", out=f"{store}/run", epochs=1)
+        >>> record = labelkin.runs.Store(store).records()[0]
+        >>> record.label, record.seed, record.finished, len(record.history())
+        ('one-hot', 0, True, 1)
+    """
 
     id: str
     path: Path
-    label: str  # the plan's name for it, else its objective with the options given
+    label: str
     config: dict[str, Any]
-    final: dict[str, float] | None  # metrics, NaN where undefined; None if the run has not finished
+    final: dict[str, float] | None
     seconds: float | None
 
     @property
@@ -61,6 +77,18 @@ class Store:
 
     Args:
         path: The folder.
+
+    Example:
+        >>> import labelkin, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> run = labelkin.train("digits", out=f"{folder}/run", epochs=1)
+        >>> store = labelkin.runs.Store(folder)
+        >>> [record.objective for record in store.records()]
+        ['one-hot']
+        >>> store.find("run").data
+        'digits'
+        >>> store.remove(store.find("run"))
+        []
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -71,22 +99,23 @@ class Store:
         """List all readable runs, sorted by folder name. `problems` says what is wrong with the others."""
         if not self.path.is_dir():
             raise InputError(f"{self.path}: there is no such folder.")
-        found, self.problems = [], []
+        records, self.problems = [], []
         for entry in sorted(os.scandir(self.path), key=lambda entry: entry.name):
             if entry.is_dir():
                 try:
                     if (record := read_record(Path(entry.path))) is not None:
-                        found.append(record)
+                        records.append(record)
                 except InputError as error:
                     self.problems.append(str(error))
-        return found
+        return records
 
     def find(self, wanted: str) -> Record:
-        """Return the run whose id starts with `wanted`, or whose folder has that name."""
+        """Return the run whose id starts with `wanted`, or whose folder is called `wanted`."""
         records = self.records()
         matches = [r for r in records if r.id.startswith(wanted) or r.path.name == wanted]
         if not matches:
-            raise InputError(f"{self.path}: has no run {wanted!r}; its ids: {listed([r.id for r in records])}.")
+            known = listed([record.id for record in records])
+            raise InputError(f"{self.path}: there is no run {wanted!r} in this folder; the ids are {known}.")
         if len(matches) > 1:
             names = listed([record.path.name for record in matches])
             raise InputError(f"{self.path}: {len(matches)} runs match {wanted!r}: {names}; give more digits of the id.")
@@ -99,7 +128,7 @@ class Store:
             The files in the folder that labelkin did not write, which are kept.
         """
         if is_locked(record.path):
-            raise InputError(f"{record.path}: is being trained; stop that first.")
+            raise InputError(f"{record.path}: this run is being trained; stop the training first.")
         return remove_run(record.path)
 
 
@@ -111,13 +140,13 @@ def read_record(path: Path) -> Record | None:
     return Record(
         id=config["id"],
         path=path,
-        label=described(config["objective"], current_options(config["objective"], config["options"])),
+        label=label_for(config["objective"], current_options(config["objective"], config["options"])),
         config=config,
         final=read_final(path),
         seconds=read_seconds(path),
     )
 
 
-def described(objective: str, options: Mapping[str, Any]) -> str:
+def label_for(objective: str, options: Mapping[str, Any]) -> str:
     """Return a label such as `"label-embedding tau=3"`."""
     return " ".join([objective, *(f"{name}={value}" for name, value in options.items())])

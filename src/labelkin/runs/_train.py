@@ -1,4 +1,4 @@
-"""Train one run from its spec and keep it in its folder. The kind of the run does the work (see `kinds`)."""
+"""Train one run from its spec and keep it in its folder. The module of its kind does the work (see `_kinds.py`)."""
 
 import os
 import shlex
@@ -10,7 +10,7 @@ from labelkin.objectives import OBJECTIVES
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._identity import run_id
 from labelkin.runs._kinds import kind_of
-from labelkin.runs._setup import other_process
+from labelkin.runs._setup import is_other_process
 from labelkin.runs._spec import RunSpec
 from labelkin.runs._workspace import DataWorkspace
 from labelkin.training import Progress, Silent, Trained
@@ -31,35 +31,42 @@ def train_run(
         spec: The run.
         path: The folder to keep the run in. None keeps nothing.
         resume: Continue from the last saved state if the folder holds this run.
-        workspace: Data that were read before. They are read again if they do not match the spec.
+        workspace: Data that were read before. They are ignored if they do not match the spec.
         progress: Called with the number of steps per epoch; returns the object that shows them.
         log: Called with the metrics of each epoch.
 
     Returns:
         The trained model with its history and metrics.
+
+    Example:
+        >>> from labelkin.runs import RunSpec, train_run
+        >>> from labelkin.training import Settings
+        >>> trained = train_run(RunSpec(data="digits", settings=Settings(epochs=1)))
+        >>> 0 <= trained.metrics["accuracy"] <= 1
+        True
     """
     if path is not None and (Path(path) / "config.json").exists():
-        if not resume and not other_process():  # other processes find what the first one wrote
+        if not resume and not is_other_process():  # the first process has written the folder
             raise InputError(
-                f"{path}: already holds a run; resume it with `labelkin train --resume {shlex.quote(str(path))}`, or choose "
-                "another folder."
+                f"{path}: this folder already contains a run; resume it with `labelkin train --resume "
+                f"{shlex.quote(str(path))}`, or choose another folder."
             )
         check_same(path, spec)
-    elif path is not None and not other_process():
+    elif path is not None and not is_other_process():
         RunFolder(os.fspath(path)).check_free()
     own = workspace if workspace is not None and workspace.serves(spec) else DataWorkspace(spec)
     return kind_of(spec.data).train(spec, path, resume=resume, workspace=own, progress=progress, log=log)
 
 
-def check(spec: RunSpec, workspace: DataWorkspace) -> None:
-    """Refuse what the data, the objective or the machine do not allow, before any folder is made."""
+def check_run(spec: RunSpec, workspace: DataWorkspace) -> None:
+    """Refuse a run that the data, the objective or the machine do not allow, before any folder is created."""
     kind_of(spec.data).check(spec, workspace)
 
 
-def is_begun(spec: RunSpec, path: str | os.PathLike[str]) -> bool:
-    """Whether the folder holds this run and it has not finished. A finished or a different run is refused."""
+def is_unfinished(spec: RunSpec, path: str | os.PathLike[str]) -> bool:
+    """Return whether the folder contains this run, unfinished. A finished run and a different run are refused."""
     folder = RunFolder(os.fspath(path))
-    if other_process():  # the first process checked the folder, and may have begun the run since
+    if is_other_process():  # the first process checked the folder, and may have begun the run since
         return (folder.path / "state.json").exists()
     if not (folder.path / "config.json").exists():
         folder.check_free()
@@ -67,7 +74,7 @@ def is_begun(spec: RunSpec, path: str | os.PathLike[str]) -> bool:
     check_same(path, spec)
     if folder.final is not None:
         use = f"labelkin {kind_of(spec.data).COMMAND} {shlex.quote(str(path))}"
-        raise InputError(f"{path}: this run is finished; use it with `{use}`, or train it again with another --out.")
+        raise InputError(f"{path}: this run is finished; use it with `{use}`, or choose another folder with --out.")
     return True
 
 
@@ -82,5 +89,7 @@ def check_same(path: str | os.PathLike[str], spec: RunSpec) -> None:
             f"{path}: trained with revision {config['revision']} of {spec.objective!r}; this labelkin has revision {revision}, "
             "which gives different results; choose another folder, or remove this one."
         )
-    apart = spec.differs_in(RunSpec.from_dict(config))[:3] or ["files of other content"]
-    raise InputError(f"{path}: holds a run with {'; '.join(apart)}; choose another folder, or remove this one.")
+    differences = spec.differs_in(RunSpec.from_dict(config))[:3] or ["files of other content"]
+    raise InputError(
+        f"{path}: this folder holds a run with {'; '.join(differences)}; choose another folder, or remove this one."
+    )

@@ -19,11 +19,17 @@ T = TypeVar("T")
 
 
 class DataWorkspace:
-    """A data set, its tree and the context that objectives are built from. Each is made on first use and kept.
+    """A data set, its tree and the context that objectives are built from. Each is created on first use and kept.
 
     Args:
         spec: A run on the data.
         like: A workspace with the same data and another taxonomy, whose data set is used.
+
+    Example:
+        >>> from labelkin.runs import DataWorkspace, RunSpec
+        >>> workspace = DataWorkspace(RunSpec(data="digits"))
+        >>> len(workspace.dataset.classes), workspace.serves(RunSpec(data="digits", objective="label-smoothing"))
+        (10, True)
     """
 
     def __init__(self, spec: RunSpec, *, like: "DataWorkspace | None" = None) -> None:
@@ -32,32 +38,34 @@ class DataWorkspace:
 
     @cached_property
     def dataset(self) -> Dataset:
+        """The data set."""
         if self._like is not None:
             return self._like.dataset
         known = list(signature(data.load).parameters)[1:]
         for name in self.spec.data_options:
             if name not in known:
                 raise InputError(
-                    f"data_options: there is no option {name!r} of data; known: {', '.join(known)}.{near(name, known)}"
+                    f"data_options: there is no option {name!r}; known: {', '.join(known)}.{near(name, known)}"
                 )
         return data.load(self.spec.data, **self.spec.data_options)
 
     @cached_property
     def context(self) -> Context:
+        """The classes, the taxonomy and the training data, as objectives take them."""
         return context_for(self.dataset, taxonomy_for(self.spec.taxonomy, self.dataset))
 
     def keep(self, name: str, make: Callable[[], T]) -> T:
-        """Return what `make` returned when it was first called under this name."""
+        """Return the value that is kept under a name; the first call creates it with `make`."""
         if name not in self._kept:
             self._kept[name] = make()
         return cast(T, self._kept[name])
 
     def serves(self, spec: RunSpec) -> bool:
-        """Whether a run with this spec uses the same data and tree."""
+        """Return whether a run with this spec uses the same data and tree."""
         return _key(self.spec) == _key(spec)
 
     def try_objective(self, spec: RunSpec) -> None:
-        """Build the objective if it is given options, so that a wrong value shows before any training."""
+        """Build the objective if the spec sets options, so that a wrong value is reported before any training."""
         if not spec.options:
             return
         try:
@@ -65,30 +73,39 @@ class DataWorkspace:
             OBJECTIVES[spec.objective].build(self.context.with_features(1), **options)
         except (TypeError, AttributeError) as error:  # a string where a number or an array belongs
             given = ", ".join(f"{name}={value!r}" for name, value in spec.options.items())
-            raise InputError(f"the objective {spec.objective!r} cannot take {given} ({error}).") from error
+            raise InputError(f"the objective {spec.objective!r} does not accept {given} ({error}).") from error
 
 
 class DataCache:
     """The workspaces of a process, so that each data set is read once.
 
-    Data that changed on disk are read again. The least recently used workspace is dropped when there are more than `limit`.
+    Data that changed on disk are read again.
+
+    Args:
+        limit: The number of workspaces to keep; beyond it, the least recently used one is dropped.
+
+    Example:
+        >>> from labelkin.runs import DataCache, RunSpec
+        >>> cache = DataCache()
+        >>> cache.workspace(RunSpec(data="digits")) is cache.workspace(RunSpec(data="digits"))
+        True
     """
 
     def __init__(self, limit: int = 4) -> None:
         self.limit = limit
-        self._found: OrderedDict[tuple[str, str], DataWorkspace] = OrderedDict()
+        self._workspaces: OrderedDict[tuple[str, str], DataWorkspace] = OrderedDict()
 
     def workspace(self, spec: RunSpec) -> DataWorkspace:
         """Return the workspace for a run, from the cache if its data are there."""
         data_key = dumps([_key(spec)[:-1], data_id(spec)], sort_keys=True)
         key = (data_key, dumps(content_of(spec.taxonomy)))
-        if key not in self._found:
-            like = next((known for (own, _), known in self._found.items() if own == data_key), None)
-            self._found[key] = DataWorkspace(spec, like=like)
-        self._found.move_to_end(key)
-        while len(self._found) > self.limit:
-            self._found.popitem(last=False)
-        return self._found[key]
+        if key not in self._workspaces:
+            like = next((known for (own, _), known in self._workspaces.items() if own == data_key), None)
+            self._workspaces[key] = DataWorkspace(spec, like=like)
+        self._workspaces.move_to_end(key)
+        while len(self._workspaces) > self.limit:
+            self._workspaces.popitem(last=False)
+        return self._workspaces[key]
 
 
 def _key(spec: RunSpec) -> tuple[str, str, str | None]:

@@ -1,4 +1,4 @@
-"""`Model`, tasks, and the training loop."""
+"""Train models: `Model`, tasks, settings and the training loop."""
 
 from typing import TYPE_CHECKING
 

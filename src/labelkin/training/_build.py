@@ -15,7 +15,7 @@ from labelkin.objectives import OBJECTIVES, Context
 from labelkin.structure import Taxonomy, load_tree
 from labelkin.training._model import Model
 
-CONTEXT_IMAGES = 5_000  # of a streamed data set, from which its tree and relation are computed
+CONTEXT_IMAGES = 5_000  # images of a streamed data set that trees and relations are computed from
 
 
 def taxonomy_for(
@@ -94,7 +94,7 @@ def build_model(
         options: Options of the objective, as `resolved` returns them.
         backbone: A name that `models.build` knows.
         shape: The shape of one sample.
-        context: What the objective is built from.
+        context: Classes, taxonomy and training data for the objective.
         seed: Seed of the initial weights.
     """
     torch.manual_seed(seed)

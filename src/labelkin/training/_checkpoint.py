@@ -1,4 +1,4 @@
-"""The checkpoint protocol of the training loop, and how often it saves."""
+"""The checkpoint protocol of the training loop, and the interval between saves."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,8 +39,15 @@ class Pace:
 class State(NamedTuple):
     """Everything that training needs to continue after a step.
 
-    `progress` is plain JSON data with "epoch" and "step", the number of finished epochs and of finished steps in the next
-    one, and "history", a row for each finished epoch. `tensors` is nested dicts and lists of tensors and plain values.
+    Attributes:
+        progress: JSON data with "epoch" (finished epochs), "step" (finished steps of the next epoch) and "history" (one row of
+            metrics per finished epoch).
+        tensors: Nested dicts and lists of tensors and plain values.
+
+    Example:
+        >>> from labelkin.training import State
+        >>> State({"epoch": 1, "step": 0, "history": []}, {"model": {}}).progress["epoch"]
+        1
     """
 
     progress: dict[str, Any]
@@ -48,9 +55,24 @@ class State(NamedTuple):
 
 
 class Checkpoint(Protocol):
-    """What `Trainer` needs from the place that keeps a run; `RunFolder` keeps it in a folder.
+    """The interface of a checkpoint for `Trainer`; `RunFolder` implements it with a folder.
 
-    Of several processes only the first one calls `save`, `record` and `finish`; all of them call `load`.
+    With several processes, only the first one calls `save`, `record` and `finish`; all of them call `load`.
+
+    Example:
+        A checkpoint in memory:
+
+        >>> from labelkin.training import Checkpoint, State
+        >>> class InMemory:
+        ...     state = None
+        ...     def save(self, state): self.state = state
+        ...     def load(self, *, clean): return self.state
+        ...     def record(self, history): pass
+        ...     def finish(self, model, metrics, outputs, *, seconds): pass
+        >>> checkpoint: Checkpoint = InMemory()
+        >>> checkpoint.save(State({"epoch": 1, "step": 0, "history": []}, {}))
+        >>> checkpoint.load(clean=True).progress["epoch"]
+        1
     """
 
     def save(self, state: State) -> None:
@@ -61,18 +83,18 @@ class Checkpoint(Protocol):
         """Return the last saved state, or None if there is none.
 
         Args:
-            clean: Whether to remove what an interrupted `save` left behind; true for one process only.
+            clean: Whether to remove files of an interrupted `save`; true for one process only.
         """
         ...
 
     def record(self, history: Sequence[Mapping[str, float]]) -> None:
-        """Keep the metrics of all finished epochs for readers, whether or not a state is saved with them."""
+        """Store the metrics of all finished epochs; called after every epoch, even if no state is saved."""
         ...
 
     def finish(
         self, model: Mapping[str, Any], metrics: Mapping[str, float], outputs: Mapping[str, Any], *, seconds: float
     ) -> None:
-        """Keep the results of a run that has ended.
+        """Store the results of a finished run.
 
         Args:
             model: The state of the trained model.

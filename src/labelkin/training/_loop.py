@@ -1,4 +1,4 @@
-"""The training loop: Lightning Fabric, an evaluation after each epoch, and checkpoints that survive a kill at any moment."""
+"""The training loop: Lightning Fabric, an evaluation after each epoch, and checkpoints that survive a kill at any time."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -34,6 +34,13 @@ class Trained(NamedTuple):
         metrics: The final metrics on the test set; empty if the task does not evaluate one.
         outputs: The model's outputs on the test set, such as "scores" and "target".
         seconds: The time spent training, without evaluation.
+
+    Example:
+        >>> from labelkin import Model, OneHot
+        >>> from labelkin.training import Trained
+        >>> model = Model(torch.nn.Identity(), OneHot(2))
+        >>> Trained(model, [{"epoch": 1, "loss": 0.3}], 1, {"accuracy": 0.9}, {}, 1.5).metrics["accuracy"]
+        0.9
     """
 
     model: Model
@@ -58,14 +65,15 @@ class Trainer:
         progress: Called with the number of steps in an epoch; returns what displays the progress.
         log: Called with the metrics of each epoch.
 
-    >>> from labelkin import data, models, objectives
-    >>> from labelkin.training import Classify
-    >>> digits = data.load("digits", subset=0.2)
-    >>> net = models.build("tiny-cnn", digits.shape)
-    >>> model = Model(net, objectives.OneHot(classes=digits.classes, features=net.features))
-    >>> trained = Trainer(model, Classify(digits), Settings(epochs=1)).fit()
-    >>> len(trained.history), sorted(trained.outputs)
-    (1, ['scores', 'target'])
+    Example:
+        >>> from labelkin import data, models, objectives
+        >>> from labelkin.training import Classify
+        >>> digits = data.load("digits", subset=0.2)
+        >>> net = models.build("tiny-cnn", digits.shape)
+        >>> model = Model(net, objectives.OneHot(classes=digits.classes, features=net.features))
+        >>> trained = Trainer(model, Classify(digits), Settings(epochs=1)).fit()
+        >>> len(trained.history), sorted(trained.outputs)
+        (1, ['scores', 'target'])
     """
 
     def __init__(
@@ -96,6 +104,9 @@ class Trainer:
 
         Args:
             resume: Whether to continue from the checkpoint's state, if it has one.
+
+        Returns:
+            The trained model with its history and metrics.
         """
         threads = torch.get_num_threads()
         torch.set_num_threads(self.settings.threads)
@@ -169,7 +180,7 @@ class Trainer:
             norm = self.fabric.clip_gradients(
                 self.forward, self.optimizer, max_norm=self.settings.clip, error_if_nonfinite=False
             )  # its own check would wait for the device
-            total = torch.where(norm.isfinite(), total, norm.to(total.dtype))  # so that the end of the epoch sees it
+            total = torch.where(norm.isfinite(), total, norm.to(total.dtype))  # reported at the end of the epoch
         self.optimizer.step()
         return total
 
@@ -292,7 +303,7 @@ def check_accumulation(objective: type[Objective], settings: Settings) -> None:
 
 
 def _check_mean(objective: Objective, settings: Settings) -> None:
-    """The loop trains with mean losses, and adds up those of a batch's parts by the weight of their samples."""
+    """Raise `InputError` if the loss is not a mean, or not the weighted mean of the losses of a batch's parts."""
     if objective.reduction != "mean":
         raise InputError(f"reduction: the training loop expects 'mean', got {objective.reduction!r}.")
     weighted = objective.class_weight is not None and objective.class_weight_divisor == "weights"

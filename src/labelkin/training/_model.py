@@ -18,14 +18,15 @@ class Model(nn.Module):
         backbone: A module that turns inputs into features (..., F).
         objective: An objective with `features=F`.
 
-    >>> import torch
-    >>> from torch import nn
-    >>> from labelkin import Model, OneHot
-    >>> model = Model(nn.Linear(8, 16), OneHot(3, features=16))
-    >>> x, y = torch.randn(5, 8), torch.tensor([0, 1, 2, 0, 1])
-    >>> model(x).shape
-    torch.Size([5, 3])
-    >>> model(x, y).backward()
+    Example:
+        >>> import torch
+        >>> from torch import nn
+        >>> from labelkin import Model, OneHot
+        >>> model = Model(nn.Linear(8, 16), OneHot(3, features=16))
+        >>> x, y = torch.randn(5, 8), torch.tensor([0, 1, 2, 0, 1])
+        >>> model(x).shape
+        torch.Size([5, 3])
+        >>> model(x, y).backward()
     """
 
     def __init__(self, backbone: nn.Module, objective: Objective) -> None:
@@ -37,20 +38,24 @@ class Model(nn.Module):
         """Return the outputs, or the loss if a target is given.
 
         Args:
-            inputs: What the backbone takes.
+            inputs: Inputs of the backbone.
             target: Class positions, or class probabilities; see `Objective.loss`.
             **batch: `node`, `weight` and `index`; see `Objective.loss`.
+
+        Returns:
+            The objective's outputs, or the scalar loss.
         """
         return self.objective(self.backbone(inputs), target, **batch)
 
     def loss(self, inputs: Any, target: Tensor, **batch: Tensor | None) -> Tensor:
         """Return the scalar loss; the same as `model(inputs, target, ...)`.
 
-        >>> import torch
-        >>> from labelkin import Model, OneHot
-        >>> model = Model(torch.nn.Identity(), OneHot(2))
-        >>> model.loss(torch.zeros(1, 2), torch.tensor([0]))
-        tensor(0.6931)
+        Example:
+            >>> import torch
+            >>> from labelkin import Model, OneHot
+            >>> model = Model(torch.nn.Identity(), OneHot(2))
+            >>> model.loss(torch.zeros(1, 2), torch.tensor([0]))
+            tensor(0.6931)
         """
         found: Tensor = self(inputs, target, **batch)
         return found
@@ -58,10 +63,11 @@ class Model(nn.Module):
     def loss_terms(self, inputs: Any, target: Tensor, **batch: Tensor | None) -> Loss:
         """Return the loss with its parts, as `Objective.loss_terms` does.
 
-        >>> import torch
-        >>> from labelkin import Model, OneHot
-        >>> model = Model(torch.nn.Identity(), OneHot(2))
-        >>> model.loss_terms(torch.zeros(1, 2), torch.tensor([0])).terms
-        {'cross_entropy': tensor(0.6931)}
+        Example:
+            >>> import torch
+            >>> from labelkin import Model, OneHot
+            >>> model = Model(torch.nn.Identity(), OneHot(2))
+            >>> model.loss_terms(torch.zeros(1, 2), torch.tensor([0])).terms
+            {'cross_entropy': tensor(0.6931)}
         """
         return self.objective.loss_from_features(self.backbone(inputs), target, **batch)

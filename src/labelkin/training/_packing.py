@@ -66,7 +66,7 @@ def save_packed(path: Path, value: Any) -> None:
 
 
 def load_packed(path: Path) -> Any:
-    """Read a file that `save` wrote; raises `InputError` if it is missing or damaged."""
+    """Read a file that `save_packed` wrote; raises `InputError` if it is missing or damaged."""
     safetensors = require("safetensors", extra="train", use="loading a model")
     try:
         with safetensors.safe_open(path, framework="pt") as file:
@@ -80,7 +80,7 @@ def load_packed(path: Path) -> Any:
 
 
 def is_packed(path: Path) -> bool:
-    """Return whether `save` wrote this file; only its header is read."""
+    """Return whether `save_packed` wrote this file; only its header is read."""
     safetensors = require("safetensors", extra="train", use="loading a model")
     try:
         with safetensors.safe_open(path, framework="pt") as file:
@@ -90,7 +90,7 @@ def is_packed(path: Path) -> bool:
 
 
 def state_of(module: torch.nn.Module) -> dict[str, Any]:
-    """The module's state, in tensors of its own."""
+    """Return a copy of the module's state."""
     return {name: _copied(value) for name, value in module.state_dict().items()}
 
 

@@ -12,10 +12,10 @@ REDRAW = 0.1  # seconds between two updates of the bar
 
 
 class Progress(Protocol):
-    """What `Trainer` reports its progress to; a context manager around the whole run."""
+    """The interface through which `Trainer` reports its progress; a context manager around the whole run."""
 
     def step(self, epoch: int, step: int, loss: Tensor) -> None:
-        """Take note of a finished step.
+        """Report a finished step.
 
         Args:
             epoch: The current epoch, counted from 0.
@@ -25,7 +25,7 @@ class Progress(Protocol):
         ...
 
     def epoch(self, epoch: int, metrics: Mapping[str, float]) -> None:
-        """Take note of a finished epoch, counted from 0, and its metrics."""
+        """Report a finished epoch, counted from 0, and its metrics."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -33,7 +33,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Show nothing; a base class for those that show only some of it."""
+    """Show nothing; a base class for other displays."""
 
     def step(self, epoch: int, step: int, loss: Tensor) -> None:
         pass
@@ -52,7 +52,7 @@ class Lines(Silent):
     """Print one line for each epoch, for logs and pipes.
 
     Args:
-        title: What the run is called.
+        title: The name of the run.
         epochs: The number of epochs in the run.
     """
 
@@ -70,7 +70,7 @@ class Bars(Silent):
     """Show a progress bar with epoch, steps per second, time left, loss and accuracy.
 
     Args:
-        title: What the run is called.
+        title: The name of the run.
         epochs: The number of epochs in the run.
         steps: The number of steps in an epoch.
     """

@@ -43,8 +43,9 @@ class Settings:
         compile: Whether to compile the model.
         workers: The number of processes that read image files ahead.
 
-    >>> Settings(epochs=3, optimizer="sgd", lr=0.1).epochs
-    3
+    Example:
+        >>> Settings(epochs=3, optimizer="sgd", lr=0.1).epochs
+        3
     """
 
     epochs: int = 10

@@ -1,4 +1,4 @@
-"""Tasks: what the loop trains on, how a batch becomes a loss, and how a model is measured."""
+"""Tasks: training batches, their loss, and the evaluation of a model."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -60,8 +60,9 @@ class Place(NamedTuple):
         world: The number of processes.
         gather: Stacks the tensors (n, ...) of all processes to (world, n, ...).
 
-    >>> Place(torch.device("cpu")).gather(torch.zeros(3)).shape
-    torch.Size([1, 3])
+    Example:
+        >>> Place(torch.device("cpu")).gather(torch.zeros(3)).shape
+        torch.Size([1, 3])
     """
 
     device: torch.device
@@ -81,9 +82,14 @@ class Evaluation(NamedTuple):
 
 
 class Task(ABC):
-    """What `Trainer` trains on: subclass it for a new kind of data instead of writing another loop.
+    """The data, loss and evaluation of a training run; subclass it for a new kind of data.
 
     `Classify` trains classifiers, `Translate` sequence-to-sequence models.
+
+    Example:
+        >>> from labelkin.training import Classify, Task
+        >>> issubclass(Classify, Task), sorted(Task.__abstractmethods__)
+        (True, ['batches', 'evaluate', 'loss', 'parts', 'parts_evaluated', 'refresh'])
     """
 
     @property
@@ -128,9 +134,10 @@ class Classify(Task):
         dataset: The data set.
         taxonomy: The tree for hierarchical metrics; by default the data set's own, if it has one.
 
-    >>> from labelkin import data
-    >>> Classify(data.load("digits")).parts_evaluated
-    ('test',)
+    Example:
+        >>> from labelkin import data
+        >>> Classify(data.load("digits")).parts_evaluated
+        ('test',)
     """
 
     def __init__(self, dataset: Dataset, taxonomy: Taxonomy | None = None) -> None:
@@ -171,7 +178,7 @@ class Classify(Task):
     def parts(self, batch: Minibatch, count: int) -> list[Minibatch]:
         """Apply the sample weights and split a batch into `count` parts."""
         weighed = self.weighed(batch)
-        kind = type(batch) if weighed.weight is batch.weight else Minibatch  # which says that it has weights
+        kind = type(batch) if weighed.weight is batch.weight else Minibatch  # Minibatch is marked as weighted
         if count == 1:
             return [kind(*weighed)]
         return [kind(*part) for part in zip(*(torch.chunk(field, count) for field in weighed), strict=True)]
@@ -197,20 +204,20 @@ class Classify(Task):
 
     def evaluate(self, model: Model, part: str, place: Place) -> Evaluation:
         """Compute the scores of all samples of a part and their summary metrics."""
-        found: list[list[Tensor]] = []
+        batches: list[list[Tensor]] = []
         for batch in self._in_order(part, place):
             scores = model.objective.scores(_outputs(model, batch))
             gathered = [
                 place.gather(field).flatten(0, 1) for field in (scores, batch.targets, batch.index, batch.weight)
             ]
-            found.append([field[gathered[3] > 0].cpu() for field in gathered[:3]])
-        scores, target, index = (torch.cat(field) for field in zip(*found, strict=True))
+            batches.append([field[gathered[3] > 0].cpu() for field in gathered[:3]])
+        scores, target, index = (torch.cat(field) for field in zip(*batches, strict=True))
         order = index.argsort()
         scores, target = scores[order].float(), target[order]
         return Evaluation(metrics.summary(scores, target, self.taxonomy), {"scores": scores, "target": target})
 
     def final_metrics(self, model: Model, tested: Evaluation) -> dict[str, float]:
-        """Return the metrics of `conclusion.final_metrics`."""
+        """Return the metrics of `training.final_metrics`."""
         return final_metrics(model.objective, tested.outputs["scores"], tested.outputs["target"], self.taxonomy)
 
 

@@ -1,4 +1,4 @@
-"""Classification of columns with sample weights, and with inner nodes of a taxonomy as labels."""
+"""Classification of table rows with sample weights, and with inner nodes of a taxonomy as labels."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,12 +28,12 @@ class StandardizedColumns(Dataset):
 
 
 class WeightedClassify(Classify):
-    """Classification with a weight and perhaps an inner node for each sample, evaluated on nothing during training.
+    """Train a classifier with sample weights and labels that may be inner nodes; nothing is evaluated during training.
 
     Args:
         dataset: The training data.
         weight: Weights of the samples, shape (n,).
-        node: The inner node that labels a sample, shape (n,), and -1 where its class is known; None if all are known.
+        node: The inner node of each sample, shape (n,), or -1 if its class is known; None if all classes are known.
     """
 
     parts_evaluated = ()

@@ -18,8 +18,8 @@ from labelkin.runs import (
     check_machine,
     data_id,
     environment,
+    is_other_process,
     locked,
-    other_process,
     run_id,
 )
 from labelkin.training import Model, Place, Progress, Trained, Trainer
@@ -68,7 +68,7 @@ def train(
     folder = None if path is None else RunFolder(os.fspath(path))
     trainer = Trainer(model, task, spec.settings, checkpoint=folder, progress=progress, log=log)
     task.batches(spec.settings, Place(torch.device("cpu")))
-    first = not other_process()
+    first = not is_other_process()
     with locked(folder.path) if folder is not None and first else nullcontext():
         if folder is not None and first and not (folder.path / "config.json").exists():
             _begin(folder, spec, backbone, corpus)

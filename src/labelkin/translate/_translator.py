@@ -12,7 +12,16 @@ from labelkin._arrays import ranked
 from labelkin._checks import InputError, check_count, listed, near
 from labelkin._files import write_text
 from labelkin.objectives import LabelEmbedding
-from labelkin.runs import RunFolder, RunSpec, check_apart, fastest_device, kind_in, known_spelling, load_run, run_at
+from labelkin.runs import (
+    RunFolder,
+    RunSpec,
+    accepted_options,
+    check_no_overwrite,
+    existing_run_folder,
+    fastest_device,
+    kind_in,
+    load_run,
+)
 from labelkin.training import Model
 from labelkin.translate._corpus import END, UNKNOWN, Language, Vocabulary
 from labelkin.translate._corpus_files import file_at, read_sentences
@@ -49,7 +58,7 @@ class Translator(nn.Module):
         self.source, self.target = _language(setup["source"]), _language(setup["target"])
         self.model = build_translator(
             self.spec.objective,
-            known_spelling(self.spec.objective, setup["options"]),
+            accepted_options(self.spec.objective, setup["options"]),
             config["resolved_backbone"],
             len(self.source.vocabulary),
             self.target.vocabulary.words,
@@ -86,7 +95,7 @@ class Translator(nn.Module):
 
 def is_translation(run: str | os.PathLike[str]) -> bool:
     """Return whether a folder contains a translation run."""
-    return kind_in(RunFolder(run_at(run)).config) == KIND
+    return kind_in(RunFolder(existing_run_folder(run)).config) == KIND
 
 
 def load_translator(run: str | os.PathLike[str]) -> Translator:
@@ -112,7 +121,7 @@ def load_translator(run: str | os.PathLike[str]) -> Translator:
         >>> len(load_translator(run.path).translate(["a cat", "cat"]))
         2
     """
-    folder = RunFolder(run_at(run))
+    folder = RunFolder(existing_run_folder(run))
     if kind_in(folder.config) != KIND:
         raise InputError(
             f"{run}: expected a translation run, got a classification run on {folder.config['data']!r}; use `labelkin predict`."
@@ -160,7 +169,7 @@ def translate_file(
         raise InputError(f"{output}: there is no folder {str(Path(output).parent)!r}; create it first.")
     translator, source = load_translator(run), file_at(Path(file))
     if output is not None:
-        check_apart(output, inputs=[source], run=run, spec=translator.spec)
+        check_no_overwrite(output, inputs=[source], run=run, spec=translator.spec)
     texts = read_sentences(source)
     if all(word == UNKNOWN for text in texts for word in translator.source.encode(text)):
         raise InputError(

@@ -16,6 +16,11 @@ NEAR_ROWS = 16  # rows taken at once elsewhere, so that they stay in the cache b
 SMALLEST_SHARE = {torch.float32: 1e-8, torch.float64: 1e-3}
 
 
+def lowest(dtype: torch.dtype) -> float:
+    """Return the number below which logits and their log-sum-exp are those of masked classes."""
+    return torch.finfo(dtype).min / 4
+
+
 def edge_weights(depth: Tensor, length: Tensor, options: Sequence[float]) -> Tensor:
     scale, alpha, base, slope, inverse = options[:5]
     return scale * torch.exp(-alpha * depth) + base + slope * (length - depth) + inverse / depth.clamp_min(1)
@@ -26,17 +31,22 @@ def intervals(operands: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
     target, _, first, last, path, lengths = operands
     length = lengths[target]
     steps = torch.arange(path.shape[1] + 1, device=target.device)
-    nodes = torch.nn.functional.pad(path[target], (1, 0)).long()
+    nodes = torch.nn.functional.pad(path[first[target]], (1, 0)).long()
     nodes = torch.where(steps <= length[:, None], nodes, target[:, None])
     return first[nodes].long(), last[nodes].long(), length
 
 
-def path_loss(lse: Tensor, length: Tensor, options: Sequence[float]) -> Tensor:
-    """`sum_d w_d (S_(d-1) - S_d)` over the first `length` edges."""
+def path_loss(lse: Tensor, length: Tensor, options: Sequence[float], lowest: float) -> Tensor:
+    """Compute `sum_d w_d (S_(d-1) - S_d)` over the first `length` edges; infinite where a node on the path is masked.
+
+    An S below `lowest` is that of a node whose leaves are all masked.
+    """
     depth = torch.arange(1, lse.shape[1], dtype=lse.dtype, device=lse.device)
     weight = edge_weights(depth, length[:, None].to(lse.dtype), options)
-    steps = torch.where(depth <= length[:, None], lse[:, :-1] - lse[:, 1:], 0)
-    return (weight * steps).sum(-1)
+    known = (depth <= length[:, None]) & (weight != 0)
+    masked = lse[:, 1:] < lowest
+    steps = torch.where(known & ~masked, lse[:, :-1] - lse[:, 1:], 0)
+    return (weight * steps.masked_fill(known & masked, torch.inf)).sum(-1)
 
 
 def exact(logits: Tensor, lo: Tensor, hi: Tensor) -> Tensor:
@@ -52,13 +62,15 @@ def forward(logits: Tensor, operands: Sequence[Tensor], options: Sequence[float]
     lse, doubtful = _by_blocks(ordered, lo, hi)
     for rows in torch.split(doubtful.nonzero().flatten(), EXACT_ROWS):
         lse[rows] = exact(ordered[rows], lo[rows], hi[rows])
-    return path_loss(lse, length, options), lse
+    return path_loss(lse, length, options, lowest(logits.dtype)), lse
 
 
 def backward(grad: Tensor, logits: Tensor, lse: Tensor, operands: Sequence[Tensor], options: Sequence[float]) -> Tensor:
     ordered = _ordered(logits, operands[1])
     lo, hi, length = intervals(operands)
-    share = _shares(lse, length, options) * grad[:, None]
+    masked = lse < lowest(logits.dtype)  # nodes without an open leaf: their leaves get no gradient
+    share = _shares(lse, length, options, masked) * grad[:, None]
+    lse = lse.masked_fill(masked, 0)
     levels = lo.shape[1] - 1
     bounds = torch.cat([lo[:, 1:], hi[:, 1:].flip(-1)], -1)
 
@@ -137,15 +149,16 @@ def _blocks(values: Tensor, out: Tensor, rings: Tensor) -> list[tuple[Tensor, Te
     return parts
 
 
-def _shares(lse: Tensor, length: Tensor, options: Sequence[float]) -> Tensor:
-    """A_r of every ring: `c_r + A_(r-1) exp(S_r - S_(r-1))`."""
+def _shares(lse: Tensor, length: Tensor, options: Sequence[float], masked: Tensor) -> Tensor:
+    """A_r of every ring: `c_r + A_(r-1) exp(S_r - S_(r-1))`; 0 for masked nodes, whose terms have no gradient."""
     depth = torch.arange(lse.shape[1], dtype=lse.dtype, device=lse.device)
     size = length[:, None].to(lse.dtype)
     weight = edge_weights(depth, size, options)
     lower = torch.where(depth < size, edge_weights(depth + 1, size, options), 0)
+    lower = lower.masked_fill(torch.nn.functional.pad(masked[:, 1:], (0, 1)), 0)
     coefficient = lower - torch.where((depth > 0) & (depth <= size), weight, 0)
     shares = [coefficient[:, 0]]
     for step in range(1, lse.shape[1]):
         shrunk = shares[-1] * torch.exp(lse[:, step] - lse[:, step - 1])
-        shares.append(coefficient[:, step] + shrunk)
+        shares.append((coefficient[:, step] + shrunk).masked_fill(masked[:, step], 0))
     return torch.stack(shares, -1)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from labelkin.functional._kernels.cpu_leaves import edge_weights
+from labelkin.functional._kernels.cpu_leaves import edge_weights, lowest
 
 
 class _Siblings(NamedTuple):
@@ -21,9 +21,10 @@ class _Siblings(NamedTuple):
 
 
 def _siblings(width: int, operands: Sequence[Tensor]) -> _Siblings:
-    target, child_first, child_count, child_column, path, lengths = operands[:6]
-    nodes, length = path[target].long(), lengths[target]
+    target, first, child_first, child_count, child_column, path, lengths = operands[:7]
+    length = lengths[target]
     known = torch.arange(path.shape[1]) < length[:, None]
+    nodes = torch.where(known, path[first[target]], 0).long()
     parent = torch.nn.functional.pad(nodes[:, :-1], (1, 0))
     count = torch.where(known, child_count[parent], 0).flatten().long()
     segment = torch.repeat_interleave(count)
@@ -42,12 +43,13 @@ def forward(logits: Tensor, operands: Sequence[Tensor], options: Sequence[float]
     top = torch.where(top.isfinite(), top, 0)
     lse = top + torch.zeros_like(top).index_add_(0, at.segment, (values - top[at.segment]).exp()).log()
     lse = lse.view(at.known.shape)
-    log_p = torch.where(at.known, wide.gather(1, at.columns) - lse, 0)
+    own = wide.gather(1, at.columns)
+    log_p = torch.where(own < lowest(logits.dtype), -torch.inf, own - lse).masked_fill(~at.known, 0)
     log_prob = log_p.sum(-1)
     depth = torch.arange(1, log_p.shape[1] + 1, dtype=wide.dtype)
     loss = -(edge_weights(depth, at.length[:, None].to(wide.dtype), options) * log_p).sum(-1)
     constant, mass = options[5:]
-    loss = loss + constant - mass * operands[6][operands[0]] * log_prob.exp()
+    loss = loss + constant - mass * operands[7][operands[0]] * log_prob.exp()
     return loss, torch.cat([lse, log_prob[:, None]], -1)
 
 
@@ -58,8 +60,10 @@ def backward(
     lse = saved[:, :-1]
     depth = torch.arange(1, lse.shape[1] + 1, dtype=saved.dtype)
     weight = edge_weights(depth, at.length[:, None].to(saved.dtype), options)
-    weight = weight + (options[6] * operands[6][operands[0]] * saved[:, -1].exp())[:, None]
-    weight = (weight * grad[:, None]).flatten()[at.segment]
+    weight = weight + (options[6] * operands[7][operands[0]] * saved[:, -1].exp())[:, None]
+    masked = logits.gather(1, at.columns) < lowest(logits.dtype)
+    weight = (weight * grad[:, None]).masked_fill(masked, 0).flatten()[at.segment]
+    lse = lse.masked_fill(masked, 0)  # finite, also where all siblings are masked
     values = logits.reshape(-1)[at.place].to(saved.dtype)
     result = torch.zeros(logits.shape, dtype=logits.dtype)
     shares = torch.exp(values - lse.flatten()[at.segment]) - at.own.to(saved.dtype)

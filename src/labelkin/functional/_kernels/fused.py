@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from labelkin.functional._kernels import composed
 
@@ -25,7 +26,7 @@ COMPOSED: dict[str, Callable[[Tensor, Operands, Options], Tensor]] = {
 }
 SAVED: dict[str, Callable[[Operands], int]] = {
     "leaves": lambda operands: operands[4].shape[1] + 1,
-    "nodes": lambda operands: operands[4].shape[1] + 1,
+    "nodes": lambda operands: operands[5].shape[1] + 1,
     "classes": lambda operands: 2,
 }
 
@@ -40,8 +41,8 @@ def uses_triton(logits: Tensor) -> bool:
 
 
 def supports(logits: Tensor) -> bool:
-    """Whether there are kernels for these logits: on the CPU, or on CUDA with Triton, and outside `torch.func`."""
-    if not logits.numel() or torch._C._are_functorch_transforms_active():
+    """Return whether there are kernels for these logits: on the CPU, or on CUDA with Triton; none in forward mode."""
+    if not logits.numel() or torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
         return False
     if logits.device.type == "cpu":
         return logits.dtype in (*FLOATS, torch.float64)

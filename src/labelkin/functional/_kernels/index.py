@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
-from labelkin.functional._tree import TreeIndex
+from labelkin.functional._tree import TreeIndex, path_columns
 
 Ints = npt.NDArray[np.int64]
 
@@ -41,34 +41,43 @@ class PathIndex(NamedTuple):
     child_first: Tensor  # (N,) int32: where each node's children begin in `child_column`
     child_count: Tensor  # (N,) int32
     child_column: Tensor  # (N - 1,) int32: columns, siblings side by side
-    path: Tensor  # (N, L) int32: the nodes below the root on the way to each node, padded with 0
-    length: Tensor  # (N,) int32: how many of them there are
+    path: Tensor  # (K, L) int32: for the classes in depth-first order, the nodes on the path below the root, padded with 0
+    length: Tensor  # (N,) int32: depth; the path of a node is the first `length` columns of row `first` of `path`
     excess: Tensor  # (N,) float32: inner nodes strictly below an even node on a path to a leaf; 0 for other nodes
     begin: Tensor  # (N,) int32: preorder number
     finish: Tensor  # (N,) int32: preorder number after the last node below
     ragged: Ragged
 
 
+DEEPEST = 64  # depth up to which the paths of all classes are kept as one table
 _CACHE: Any = WeakIdKeyDictionary()
 
 
+def is_shallow(tree: TreeIndex) -> bool:
+    """Return whether the tree is at most `DEEPEST` deep; read from its layout, without waiting for the device."""
+    return bool(2 ** len(tree.jumps) <= DEEPEST)
+
+
 def path_index(tree: TreeIndex) -> PathIndex:
-    """The arrays for a tree, on its device; made once for each tree and device."""
-    found: PathIndex | None = _CACHE.get(tree.enter)
-    if found is None:
-        found = _CACHE[tree.enter] = build(tree)
-    return found
+    """Return the arrays for a tree, on its device; built once for each `tree.enter` tensor."""
+    stored: PathIndex | None = _CACHE.get(tree.enter)
+    if stored is None:
+        stored = _CACHE[tree.enter] = build(tree)
+    return stored
 
 
 def build(tree: TreeIndex) -> PathIndex:
+    """Build the arrays for a tree that `is_shallow`."""
     device = tree.enter.device
     enter, leave, leaves = (_numpy(part) for part in (tree.enter, tree.leave, tree.leaves))
-    parent, depth, paths = (_numpy(part) for part in (tree.parent, tree.lengths, tree.paths))
+    parent, depth = _numpy(tree.parent), _numpy(tree.lengths)
     nodes, classes = len(enter), len(leaves)
     order = np.argsort(enter[leaves])
     places = enter[leaves][order]
     count = np.bincount(parent, minlength=nodes)
-    on_path = np.arange(paths.shape[1]) < depth[:, None]
+    in_order = tree.leaves[torch.from_numpy(order).to(device)]
+    paths = _numpy(path_columns(in_order, tree))[:, : int(depth.max())]
+    on_path = np.arange(paths.shape[1]) < depth[leaves[order], None]
     height, even = _heights(parent, depth, leaves)
 
     def whole(values: Ints) -> Tensor:

@@ -9,11 +9,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from labelkin.functional._kernels.cpu_leaves import lowest
 from labelkin.functional._kernels.fused import fused, supports, uses_triton
-from labelkin.functional._kernels.index import PathIndex, path_index
+from labelkin.functional._kernels.index import is_shallow, path_index
 from labelkin.functional._tree import TreeIndex
 
-SMALL = 512  # on the CPU the composed forms of narrower rows take as long
+SMALL = 512  # on the CPU the composed forms of rows up to this width take as long
+LITTLE = 2**15  # and so do those of fewer logits than this
 LARGEST_RAGGED = 4096  # columns above leaves of different depths that the CUDA kernel can hold
 
 
@@ -26,20 +28,28 @@ class _Weights(NamedTuple):
 
 
 def fits(logits: Tensor, target: Tensor, tree: TreeIndex) -> bool:
-    """Whether the kernels take these arguments; class probabilities as targets need the composed forms."""
+    """Return whether the kernels take these arguments and are faster than the composed forms.
+
+    Class probabilities as targets, deep trees, compiled code and `torch.func` need the composed forms.
+    """
+    if torch.compiler.is_compiling() or not is_shallow(tree):  # a compiler cannot trace how the index is built
+        return False
     if target.is_floating_point() or not supports(logits) or logits.shape[:-1] != target.shape:
         return False
-    if torch.compiler.is_compiling() and getattr(tree, "fast", None) is None:
-        return False
-    return uses_triton(logits) or logits.shape[-1] > SMALL
+    return uses_triton(logits) or (logits.shape[-1] > SMALL and logits.numel() >= LITTLE)
 
 
 def fits_hierarchical(logits: Tensor, target: Tensor, tree: TreeIndex) -> bool:
-    """Whether `hierarchical` takes these arguments: unequal depths need CUDA and a tree that is not too large."""
+    """Return whether `hierarchical` takes these arguments.
+
+    Leaves at different depths need CUDA and a tree that is not too large. On the CPU no logit may be masked.
+    """
     if not fits(logits, target, tree):
         return False
-    ragged = _index(tree).ragged[0].shape[0]
-    return not ragged or (uses_triton(logits) and ragged < LARGEST_RAGGED)
+    ragged = path_index(tree).ragged.column.shape[0]
+    if uses_triton(logits):
+        return ragged < LARGEST_RAGGED
+    return not ragged and not bool((logits < lowest(logits.dtype)).any())
 
 
 def hierarchical_cross_entropy(
@@ -72,24 +82,23 @@ def convex_hierarchical(logits: Tensor, target: Tensor, tree: TreeIndex) -> Tens
 
 
 def hierarchical(logits: Tensor, target: Tensor, tree: TreeIndex, *, targets: str = "path") -> Tensor:
-    """002 Eq. 2-3; see `labelkin.functional._hierarchical`."""
+    """002 Eq. 2-3; see `labelkin.functional.hierarchical`.
+
+    The inner nodes' probabilities are summed in closed form below nodes whose leaves all have the same depth. The sum then
+    counts an open node with open children; where all its children are masked and it is not, the composed form gives less.
+    """
     slope = 1.0 if targets == "path" else 0.0
     return _on_nodes(logits, target, tree, _Weights(base=1.0, slope=slope), mass=True)
 
 
-def _index(tree: TreeIndex) -> PathIndex:
-    found = getattr(tree, "fast", None)
-    return path_index(tree) if found is None else PathIndex(*found)
-
-
 def _on_leaves(logits: Tensor, target: Tensor, tree: TreeIndex, weights: _Weights) -> Tensor:
-    at = _index(tree)
+    at = path_index(tree)
     return fused("leaves", logits, target, [at.order, at.first, at.last, at.path, at.length], weights)
 
 
 def _on_nodes(logits: Tensor, target: Tensor, tree: TreeIndex, weights: _Weights, mass: bool = False) -> Tensor:
-    at = _index(tree)
-    operands = [at.child_first, at.child_count, at.child_column, at.path, at.length, at.excess]
+    at = path_index(tree)
+    operands = [at.first, at.child_first, at.child_count, at.child_column, at.path, at.length, at.excess]
     ragged = mass and at.ragged[0].shape[0] > 0
     if ragged:
         operands += [at.begin, at.finish, *at.ragged]

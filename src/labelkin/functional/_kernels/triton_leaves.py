@@ -13,6 +13,8 @@ import torch
 import triton
 import triton.language as tl
 
+from labelkin.functional._kernels.cpu_leaves import lowest as cut_off
+
 
 @triton.jit
 def edge_weight(depth, length, scale, alpha, base, slope, inverse):
@@ -20,14 +22,20 @@ def edge_weight(depth, length, scale, alpha, base, slope, inverse):
 
 
 @triton.jit
-def _node_at(path, node, depth, levels):
-    return tl.load(path + node * levels + depth - 1, mask=depth > 0, other=0)
+def opened(value, lowest):
+    """Masked logits as -inf."""
+    return tl.where(value < lowest, float("-inf"), value)
+
+
+@triton.jit
+def _node_at(path, place, depth, levels):
+    return tl.load(path + place * levels + depth - 1, mask=depth > 0, other=0)
 
 
 @triton.jit
 def _forward(
     logits, stride, target, order, first, last, path, length_of, loss_out, lse_out, levels,
-    scale, alpha, base, slope, inverse, permuted: tl.constexpr, block: tl.constexpr,
+    lowest, scale, alpha, base, slope, inverse, permuted: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     node = tl.load(target + row)
@@ -35,13 +43,14 @@ def _forward(
     lane = tl.arange(0, block)
     top = tl.full((block,), float("-inf"), tl.float32)
     total = tl.zeros((block,), tl.float32)
+    place_of_path = tl.load(first + node)
     inner_lo = tl.load(last + node)
     inner_hi = inner_lo
     below = 0.0
     loss = 0.0
     for step in range(length + 1):
         depth = length - step
-        here = _node_at(path, node, depth, levels)
+        here = _node_at(path, place_of_path, depth, levels)
         lo = tl.load(first + here)
         hi = tl.load(last + here)
         left = inner_lo - lo
@@ -52,6 +61,7 @@ def _forward(
             place = lo + i + tl.where(i >= left, inner_hi - inner_lo, 0)
             column = tl.load(order + place, mask=inside, other=0) if permuted else place
             value = tl.load(logits + row * stride + column, mask=inside, other=float("-inf")).to(tl.float32)
+            value = opened(value, lowest)
             higher = tl.maximum(top, value)
             shift = tl.where(higher == float("-inf"), 0.0, higher)
             total = total * tl.exp(top - shift) + tl.exp(value - shift)
@@ -61,7 +71,8 @@ def _forward(
         lse = shift + tl.log(tl.sum(total * tl.exp(top - shift), 0))
         tl.store(lse_out + row * (levels + 1) + depth, lse)
         weight = edge_weight(depth + 1, length, scale, alpha, base, slope, inverse)
-        loss += tl.where(step > 0, weight * (lse - below), 0.0)
+        term = tl.where(below == float("-inf"), float("inf"), weight * (lse - below))
+        loss += tl.where((step > 0) & (weight != 0.0), term, 0.0)
         below = lse
         inner_lo = lo
         inner_hi = hi
@@ -71,7 +82,7 @@ def _forward(
 @triton.jit
 def _backward(
     grad, logits, stride, target, order, first, last, path, length_of, lse_in, out, classes, levels,
-    scale, alpha, base, slope, inverse, permuted: tl.constexpr, block: tl.constexpr,
+    lowest, scale, alpha, base, slope, inverse, permuted: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     node = tl.load(target + row)
@@ -80,16 +91,20 @@ def _backward(
     factor = tl.load(grad + row).to(tl.float32)
     before = tl.load(lse_in + row * (levels + 1))
     share = 0.0
+    place_of_path = tl.load(first + node)
     lo = tl.load(first)
     hi = tl.load(last)
     for depth in range(length + 1):
         lse = tl.load(lse_in + row * (levels + 1) + depth)
         lower = edge_weight(depth + 1, length, scale, alpha, base, slope, inverse)
         upper = edge_weight(depth, length, scale, alpha, base, slope, inverse)
-        coefficient = tl.where(depth < length, lower, 0.0) - tl.where(depth > 0, upper, 0.0)
-        share = coefficient + share * tl.exp(lse - before)
+        beneath = tl.load(lse_in + row * (levels + 1) + depth + 1, mask=depth < length, other=float("-inf"))
+        coefficient = tl.where(beneath == float("-inf"), 0.0, lower) - tl.where(depth > 0, upper, 0.0)
+        masked = lse == float("-inf")  # no leaf below is open, and none gets a gradient
+        share = tl.where(masked, 0.0, coefficient + share * tl.exp(lse - before))
         before = lse
-        child = tl.load(path + node * levels + depth, mask=depth < length, other=0)
+        shift = tl.where(masked, 0.0, lse)
+        child = tl.load(path + place_of_path * levels + depth, mask=depth < length, other=0)
         inner_lo = tl.where(depth < length, tl.load(first + child), hi)
         inner_hi = tl.where(depth < length, tl.load(last + child), hi)
         left = inner_lo - lo
@@ -100,7 +115,8 @@ def _backward(
             place = lo + i + tl.where(i >= left, inner_hi - inner_lo, 0)
             column = tl.load(order + place, mask=inside, other=0) if permuted else place
             value = tl.load(logits + row * stride + column, mask=inside, other=float("-inf")).to(tl.float32)
-            result = tl.exp(value - lse) * (share * factor)
+            value = opened(value, lowest)
+            result = tl.exp(value - shift) * (share * factor)
             tl.store(out + row * classes + column, result.to(out.dtype.element_ty), mask=inside)
         lo = inner_lo
         hi = inner_hi
@@ -120,7 +136,8 @@ def forward(logits, operands, options):
     lse = torch.empty(rows, levels + 1, dtype=torch.float32, device=logits.device)
     block, warps = _shape(logits.shape[1])
     _forward[(rows,)](
-        logits, logits.stride(0), target, order, first, last, path, length, loss, lse, levels, *options,
+        logits, logits.stride(0), target, order, first, last, path, length, loss, lse, levels,
+        cut_off(logits.dtype), *options,
         permuted=order.numel() > 0, block=block, num_warps=warps,
     )  # fmt: skip
     return loss, lse
@@ -133,6 +150,6 @@ def backward(grad, logits, lse, operands, options):
     block, warps = _shape(classes)
     _backward[(rows,)](
         grad, logits, logits.stride(0), target, order, first, last, path, length, lse, out, classes, path.shape[1],
-        *options, permuted=order.numel() > 0, block=block, num_warps=warps,
+        cut_off(logits.dtype), *options, permuted=order.numel() > 0, block=block, num_warps=warps,
     )  # fmt: skip
     return out

@@ -9,6 +9,9 @@ With W the mass at or below a node, the gradient is `W - p sum of W over the sib
 import triton
 import triton.language as tl
 
+from labelkin.functional._kernels.cpu_leaves import lowest as cut_off
+from labelkin.functional._kernels.triton_leaves import opened
+
 
 @triton.jit
 def _scan_max(left, left_begins, right, right_begins):
@@ -22,19 +25,21 @@ def _scan_sum(left, left_begins, right, right_begins):
 
 @triton.jit
 def _masses(
-    logits, stride, row, node, begin, finish, column, last, begins, jumps, weight, enter, size,
+    logits, stride, row, node, begin, finish, column, last, begins, jumps, weight, enter, size, lowest,
     steps: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     lane = tl.arange(0, block)
     inside = lane < size
     where = tl.load(column + lane, mask=inside, other=0)
-    value = tl.load(logits + row * stride + where, mask=inside, other=0.0).to(tl.float32)
+    value = opened(tl.load(logits + row * stride + where, mask=inside, other=0.0).to(tl.float32), lowest)
     start = tl.load(begins + lane, mask=inside, other=1)
     end = tl.where(inside, tl.load(last + lane, mask=inside, other=0), lane)
     highest, _ = tl.associative_scan((value, start), 0, _scan_max)
     shift = tl.gather(highest, end, 0)
+    shift = tl.where(shift == float("-inf"), 0.0, shift)
     total, _ = tl.associative_scan((tl.exp(value - shift), start), 0, _scan_sum)
     log_p = value - shift - tl.log(tl.gather(total, end, 0))
+    log_p = tl.where(value == float("-inf"), float("-inf"), log_p)  # also where all siblings are masked
     log_prob = log_p
     for step in tl.static_range(steps):
         above = tl.load(jumps + step * size + lane, mask=inside, other=size)
@@ -48,12 +53,12 @@ def _masses(
 @triton.jit
 def _forward(
     logits, stride, target, begin, finish, column, last, begins, jumps, up, weight, enter, preorder, first, end, size,
-    loss, steps: tl.constexpr, block: tl.constexpr,
+    lowest, loss, steps: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     node = tl.load(target + row)
     _, _, mass = _masses(
-        logits, stride, row, node, begin, finish, column, last, begins, jumps, weight, enter, size, steps, block
+        logits, stride, row, node, begin, finish, column, last, begins, jumps, weight, enter, size, lowest, steps, block
     )
     tl.store(loss + row, tl.load(loss + row) + tl.sum(mass, 0))
 
@@ -61,12 +66,12 @@ def _forward(
 @triton.jit
 def _backward(
     grad, logits, stride, target, begin, finish, column, last, begins, jumps, up, weight, enter, preorder, first, end,
-    size, out, columns, steps: tl.constexpr, block: tl.constexpr,
+    size, lowest, out, columns, steps: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     node = tl.load(target + row)
     where, log_p, mass = _masses(
-        logits, stride, row, node, begin, finish, column, last, begins, jumps, weight, enter, size, steps, block
+        logits, stride, row, node, begin, finish, column, last, begins, jumps, weight, enter, size, lowest, steps, block
     )
     lane = tl.arange(0, block)
     inside = lane < size
@@ -95,14 +100,15 @@ def add_forward(logits, target, ragged, loss):
     """Add each row's mass to `loss`; `ragged` is (begin, finish, *Ragged)."""
     column, jumps = ragged[2], ragged[5]
     _forward[(len(logits),)](
-        logits, logits.stride(0), target, *ragged, len(column), loss, steps=len(jumps), **_shape(len(column))
-    )
+        logits, logits.stride(0), target, *ragged, len(column), cut_off(logits.dtype), loss, steps=len(jumps),
+        **_shape(len(column)),
+    )  # fmt: skip
 
 
 def add_backward(grad, logits, target, ragged, out):
     """Add the gradient of each row's mass to `out`."""
     column, jumps = ragged[2], ragged[5]
     _backward[(len(logits),)](
-        grad, logits, logits.stride(0), target, *ragged, len(column), out, out.shape[1], steps=len(jumps),
-        **_shape(len(column)),
+        grad, logits, logits.stride(0), target, *ragged, len(column), cut_off(logits.dtype), out, out.shape[1],
+        steps=len(jumps), **_shape(len(column)),
     )  # fmt: skip

@@ -1,7 +1,7 @@
-"""Figures: named tuples of `analysis`, `metrics`, `decide` and `experiments` in, plotly figures out.
+"""Plotly figures of results from `analysis`, `metrics`, `decide` and `comparison`; the report shows the same figures.
 
-They are ordinary `plotly.graph_objects.Figure`s: restyle them with `update_layout`, export them with `write_html`, and
-`dark(figure)` gives the same figure for a dark ground. The report's page shows these very figures.
+The functions return `plotly.graph_objects.Figure`: change the style with `update_layout`, export with `write_html`, and use
+`dark(figure)` for a dark background.
 """
 
 from labelkin.report.figures._activations import activity_by_layer, kinds_of_pairs, projection

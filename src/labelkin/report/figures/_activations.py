@@ -1,4 +1,4 @@
-"""What the network makes of its inputs: its last features in the plane, and class distances from layer to layer."""
+"""Figures of a network's activations: features in two dimensions, and class distances by layer."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,28 +23,46 @@ from labelkin.report.figures._theme import (
 )
 
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "star", "hexagon", "triangle-down", "pentagon")
-MOST_NAMED = 24  # names written into the figure
+MOST_NAMED = 24  # with more classes, names are not written into the figure
 
 
 def projection(
     points: Points | Embedded, targets: Tensor, names: Sequence[str], *, groups: Groups | None = None
 ) -> Figure:
-    """Samples in the plane (`analysis.mds` or `analysis.tsne`), coloured by class or, with `groups`, by superclass."""
+    """Draw samples in two dimensions, colored by class or superclass.
+
+    Args:
+        points: Positions of the samples, from `analysis.mds` or `analysis.tsne`.
+        targets: (n,) classes of the samples.
+        names: Class names.
+        groups: Superclasses to color by; by default the classes.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> from labelkin.analysis import mds
+        >>> from labelkin.report import figures
+        >>> points = mds(torch.cdist(torch.eye(3), torch.eye(3)))
+        >>> figure = figures.projection(points, torch.tensor([0, 1, 1]), ["cat", "dog"])
+        >>> [trace.name for trace in figure.data if trace.mode == "markers"]
+        ['cat', 'dog']
+    """
     of_class = range(len(names)) if groups is None else groups.of_class
     raw = names if groups is None else groups.names
     titles = shown_all(raw, 32)
     own = torch.tensor([of_class[k] for k in targets.tolist()])
     figure = new_figure(height=460, showlegend=len(titles) <= MOST_NAMED, hovermode="closest")
-    centres = []
+    centers = []
     for place, title in enumerate(titles):
         chosen = own == place
         if not chosen.any():
             continue
         here = points.points[chosen]
-        centres.append((raw[place], *here.median(0).values.tolist()))
+        centers.append((raw[place], *here.median(0).values.tolist()))
         figure.add_trace(_cloud(place, title, here, [names[k] for k in targets[chosen].tolist()]))
-    if len(centres) <= MOST_NAMED:
-        figure.add_trace(_titles(centres))
+    if len(centers) <= MOST_NAMED:
+        figure.add_trace(_titles(centers))
     plain = {"showticklabels": False, "showgrid": False, "title_text": ""}
     figure.update_xaxes(**plain)
     figure.update_yaxes(**plain, scaleanchor="x")
@@ -72,14 +90,14 @@ def _short(values: Tensor) -> Any:
     return values.float().numpy()
 
 
-def _titles(centres: Sequence[tuple[str, float, float]]) -> Any:
-    """Names in the middle of their clouds, those that do not lie on each other."""
-    names = [shown(title, 12) for title, _, _ in centres]
-    positions = name_positions([(x, y) for _, x, y in centres], names, sides=("top center", "bottom center"))
+def _titles(centers: Sequence[tuple[str, float, float]]) -> Any:
+    """Return a trace with names in the middle of their clouds; names that would overlap are left out."""
+    names = [shown(title, 12) for title, _, _ in centers]
+    positions = name_positions([(x, y) for _, x, y in centers], names, sides=("top center", "bottom center"))
     kept = [i for i, position in enumerate(positions) if position is not None]
     return go.Scatter(
-        x=[round(centres[i][1], 4) for i in kept],
-        y=[round(centres[i][2], 4) for i in kept],
+        x=[round(centers[i][1], 4) for i in kept],
+        y=[round(centers[i][2], 4) for i in kept],
         text=[f"<b>{names[i]}</b>" for i in kept],
         textposition=[positions[i] for i in kept],
         mode="text",
@@ -90,9 +108,25 @@ def _titles(centres: Sequence[tuple[str, float, float]]) -> Any:
 
 
 def activity_by_layer(activity: Activity, groups: Groups | None = None) -> Figure:
-    """Mean NAA distance of the classes in each layer: of all pairs, or of pairs within and across superclasses.
+    """Draw the mean NAA distance of pairs of classes in each layer.
 
-    0 to 1. Where kin lie nearer to each other than strangers do, the lines part.
+    Distances are between 0 and 1. If similar classes are closer to each other than other classes, the two lines diverge.
+
+    Args:
+        activity: Class distances by layer, from `analysis.class_activity`.
+        groups: Superclasses; with them, pairs within and across superclasses have separate lines.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> from labelkin.analysis import class_activity
+        >>> from labelkin.report import figures
+        >>> model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())
+        >>> batches = [(torch.randn(6, 4), torch.tensor([0, 0, 1, 1, 2, 2]))]
+        >>> activity = class_activity(model, batches, layers=["0", "1"], classes=3)
+        >>> figures.activity_by_layer(activity).data[0].name
+        'all pairs of classes'
     """
     size = activity.distances.shape[1]
     row, column = torch.triu_indices(size, size, offset=1)
@@ -114,7 +148,21 @@ def activity_by_layer(activity: Activity, groups: Groups | None = None) -> Figur
 
 
 def kinds_of_pairs(groups: Groups | None, row: Tensor, column: Tensor) -> list[tuple[str, str, Tensor]]:
-    """Pairs of classes within and across superclasses, or all of them: a title, a colour, and which pairs."""
+    """Return the kinds of pairs of classes: within and across superclasses, or all pairs.
+
+    Args:
+        groups: Superclasses, or None.
+        row: (P,) first class of each pair.
+        column: (P,) second class of each pair.
+
+    Returns:
+        For each kind its title, its color and a mask (P,) of its pairs.
+
+    Example:
+        >>> from labelkin.report import figures
+        >>> [(title, mask.tolist()) for title, _, mask in figures.kinds_of_pairs(None, torch.tensor([0]), torch.tensor([1]))]
+        [('all pairs of classes', [True])]
+    """
     everything = torch.ones(len(row), dtype=torch.bool)
     if groups is None:
         return [("all pairs of classes", ACCENT, everything)]

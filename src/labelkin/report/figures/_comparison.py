@@ -1,4 +1,4 @@
-"""Objectives side by side: accuracy against severity, and what deciding by cost changes."""
+"""Figures that compare objectives: accuracy against severity, and the effect of cost-based decisions."""
 
 from collections.abc import Sequence
 from math import isnan
@@ -24,10 +24,25 @@ SEVERITY = "severity (lower is better)"
 
 
 def accuracy_severity(comparison: Comparison) -> Figure:
-    """Each objective's accuracy against the severity of its mistakes; up and to the right is better.
+    """Draw the accuracy of each objective against the severity of its mistakes; up and to the right is better.
 
-    The line joins the objectives that no other one beats in both; the reference is a diamond. Bars are standard
-    deviations over seeds. Names are written where there is room; hovering tells the others.
+    The dotted line is the Pareto front, and the reference is a diamond. Bars are standard deviations over seeds. Names are
+    written where they fit; hovering shows all of them.
+
+    Args:
+        comparison: A comparison from `labelkin.compare`.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> import tempfile
+        >>> import labelkin
+        >>> from labelkin.report import figures
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     found = labelkin.compare("digits", objectives=["one-hot"], out=folder, epochs=1)
+        >>> figures.accuracy_severity(found).layout.xaxis.title.text
+        'accuracy %'
     """
     known = [row for row in comparison.rows if not isnan(row.severity) and not isnan(row.accuracy)]
     front = sorted((row for row in known if row.on_front), key=lambda row: row.accuracy)
@@ -82,7 +97,7 @@ def _bar_ends(rows: Sequence[Row]) -> list[Point]:
 def _written(
     points: Sequence[Point], names: Sequence[str], *, others: Sequence[Point] = (), extent: Sequence[Point] = ()
 ) -> Any:
-    """The names that have room, on an axis that grows downwards; `others` and `extent` as in `name_positions`."""
+    """Return a trace with the names that fit, for a reversed y axis; `others` and `extent` as in `name_positions`."""
     upright, unnamed, reach = ([(x, -y) for x, y in given] for given in (points, others, extent))
     positions = name_positions(upright, names, others=unnamed, extent=reach)
     kept = [i for i, position in enumerate(positions) if position is not None]
@@ -92,7 +107,7 @@ def _written(
         text=[names[i] for i in kept],
         textposition=[positions[i] for i in kept],
         textfont={"color": INK, "size": 12},
-        mode="markers+text",  # a marker that is not seen keeps the name off the one that is
+        mode="markers+text",  # the invisible marker keeps the name away from the visible one
         marker={"size": 11, "opacity": 0},
         cliponaxis=False,
         hoverinfo="skip",
@@ -101,7 +116,7 @@ def _written(
 
 
 def _with_room(values: Sequence[float]) -> list[float]:
-    """A range with room for names beside the outermost points."""
+    """Return a range with space for names beside the outermost points."""
     if not values:
         return [0.0, 100.0]
     room = 0.25 * (max(values) - min(values)) or 1.0
@@ -109,7 +124,25 @@ def _with_room(values: Sequence[float]) -> list[float]:
 
 
 def decisions(comparison: Comparison) -> Figure:
-    """From the most probable class (open) to the class of least expected cost (full), in accuracy and severity."""
+    """Draw the effect of cost-based decisions (CRM) on accuracy and severity.
+
+    A line leads from the most probable class (open marker) to the class of least expected cost (filled marker).
+
+    Args:
+        comparison: A comparison from `labelkin.compare`.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> import tempfile
+        >>> import labelkin
+        >>> from labelkin.report import figures
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     found = labelkin.compare("digits", objectives=["one-hot"], out=folder, epochs=1)
+        >>> figures.decisions(found).layout.yaxis.title.text
+        'severity (lower is better)'
+    """
     figure = new_figure(height=400, showlegend=False)
     starts: list[Point] = []
     ends: list[Point] = []

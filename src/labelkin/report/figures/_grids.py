@@ -1,4 +1,4 @@
-"""Class by class: label similarity with its dendrogram, and confusions in the order of the tree."""
+"""Class-by-class figures: similarity with its dendrogram, and confusions in the order of the tree."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,10 +16,22 @@ Floats = npt.NDArray[np.float64]
 
 
 def label_similarity(distances: Any, names: Sequence[str]) -> Figure:
-    """Heat map of class similarity, `1 - distance / largest distance`, beside its average-linkage dendrogram.
+    """Draw a heat map of class similarity beside its average-linkage dendrogram.
 
-    `distances` (K, K) as `analysis.label_distances` or a layer of `Activity` gives them. 1 is the same place, 0 the
-    pair farthest apart; classes are in the dendrogram's order, and the diagonal, always 1, is left out.
+    The similarity is `1 - distance / largest distance`. Classes are in the order of the dendrogram; the diagonal is left out.
+
+    Args:
+        distances: (K, K) distances, from `analysis.label_distances` or a layer of `analysis.class_activity`.
+        names: Class names.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> from labelkin.report import figures
+        >>> figure = figures.label_similarity([[0, 1, 4], [1, 0, 4], [4, 4, 0]], ["cat", "dog", "car"])
+        >>> sorted(figure.layout.xaxis.ticktext)
+        ['car', 'cat', 'dog']
     """
     given = torch.as_tensor(distances).double().cpu().numpy()
     table = linkage_table(given)
@@ -51,7 +63,7 @@ def label_similarity(distances: Any, names: Sequence[str]) -> Figure:
     return figure
 
 
-# The scale lies above, where it takes no width from the classes.
+# The color bar is above the figure, so that it does not take width from the classes.
 _BAR = {
     "orientation": "h",
     "x": 0,
@@ -65,7 +77,7 @@ _BAR = {
 
 
 def dendrogram_lines(table: Floats) -> Any:
-    """The merges of `analysis.linkage_table` as one trace: heights along x, classes along y from 0 on."""
+    """Return the merges of `analysis.linkage_table` as one trace: heights on the x axis, classes on the y axis."""
     order = leaves_list(table)
     size = len(order)
     place, height = np.zeros(2 * size - 1), np.zeros(2 * size - 1)
@@ -81,7 +93,7 @@ def dendrogram_lines(table: Floats) -> Any:
 
 
 def branches(xs: Sequence[float | None], ys: Sequence[float | None]) -> Any:
-    """The lines of a tree, None between two of them, as one trace."""
+    """Return the lines of a tree as one trace; None separates two lines."""
     return go.Scatter(
         x=rounded(xs),
         y=rounded(ys),
@@ -93,14 +105,30 @@ def branches(xs: Sequence[float | None], ys: Sequence[float | None]) -> Any:
 
 
 def rounded(values: Sequence[float | None]) -> list[float | None]:
-    """Four significant digits, which is more than a line on a screen can show."""
+    """Return the values with four significant digits, which is more than a screen can show."""
     return [None if value is None else float(f"{value:.4g}") for value in values]
 
 
 def confusion_counts(confusions: Confusions, groups: Groups | None = None) -> Figure:
-    """How often a class (row) is taken for another (column), in the order of the tree; lines part the superclasses.
+    """Draw the confusion matrix (rows: true classes, columns: predictions) in the order of the tree.
 
-    Right answers lie on the diagonal and are drawn apart from the scale, so that mistakes can be told from none.
+    Correct answers on the diagonal are drawn in gray, outside the color scale, so that few mistakes remain visible.
+
+    Args:
+        confusions: Counts from `analysis.confusion_matrix`.
+        groups: Superclasses, which are separated by lines.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> from labelkin import Taxonomy
+        >>> from labelkin.analysis import confusion_matrix
+        >>> from labelkin.report import figures
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car", "bus"]})
+        >>> counts = confusion_matrix(torch.tensor([0, 0, 2, 3]), torch.tensor([0, 1, 2, 3]), taxonomy=tree)
+        >>> float(figures.confusion_counts(counts).data[0].z[1][0])
+        1.0
     """
     counts = confusions.counts.cpu().numpy()
     totals = counts.sum(1)
@@ -114,15 +142,15 @@ def confusion_counts(confusions: Confusions, groups: Groups | None = None) -> Fi
             z=mistakes,
             zmin=0,
             zmax=most,
-            hovertemplate="true: %{y}<br>predicted: %{x}<br>%{z} times<extra></extra>",
-            colorbar=_BAR | {"title": {"text": "times", "side": "right"}, "dtick": max(1, round(most / 4))},
+            hovertemplate="true: %{y}<br>predicted: %{x}<br>count %{z}<extra></extra>",
+            colorbar=_BAR | {"title": {"text": "count", "side": "right"}, "dtick": max(1, round(most / 4))},
         ),
         go.Heatmap(
             x=diagonal,
             y=diagonal,
             z=np.diag(counts).tolist(),
             text=[f"{int(n)} of {int(total)}" for n, total in zip(np.diag(counts), totals, strict=True)],
-            hovertemplate="%{y}<br>right %{text}<extra></extra>",
+            hovertemplate="%{y}<br>correct: %{text}<extra></extra>",
             colorscale=[[0, LINE], [1, LINE]],
             showscale=False,
         ),
@@ -137,7 +165,7 @@ def confusion_counts(confusions: Confusions, groups: Groups | None = None) -> Fi
 
 
 def _class_axes(figure: Figure, labels: Sequence[str]) -> None:
-    """A label for every class; the first row on top."""
+    """Label every class on both axes, with the first row at the top."""
     size = len(labels)
     font = {"size": 12 if size <= 20 else 10 if size <= 45 else 8}
     ticks = {
@@ -153,7 +181,7 @@ def _class_axes(figure: Figure, labels: Sequence[str]) -> None:
 
 
 def _borders(groups: Sequence[int]) -> list[dict[str, Any]]:
-    """Lines where a superclass ends and the next one begins."""
+    """Return lines between neighboring superclasses."""
     cuts = [i - 0.5 for i in range(1, len(groups)) if groups[i] != groups[i - 1]]
     line = {"color": MUTED, "width": 0.7}
     across = [{"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": cut, "x1": cut, "line": line} for cut in cuts]

@@ -1,4 +1,4 @@
-"""Learning curves: means over seeds with their spread, and the figure."""
+"""Learning curves: means and standard deviations over seeds, and their figure."""
 
 from collections.abc import Sequence
 from math import isnan, nan
@@ -11,17 +11,25 @@ from labelkin.runs import Record
 
 
 class Curve(NamedTuple):
-    """Test accuracy (0 to 1) after each epoch."""
+    """Test accuracy (0 to 1) of an objective after each epoch.
+
+    Attributes:
+        label: The objective.
+        epochs: Epochs, counted from 1.
+        mean: Mean over seeds.
+        spread: Standard deviation over seeds; NaN with one seed.
+        reached: The epoch at which the mean reaches the best accuracy of the reference; None if it never does.
+    """
 
     label: str
     epochs: tuple[int, ...]
     mean: tuple[float, ...]
-    spread: tuple[float, ...]  # the standard deviation over seeds; NaN with one seed
-    reached: int | None  # the epoch at which the mean passes the reference's best
+    spread: tuple[float, ...]
+    reached: int | None
 
 
 def mean_curves(comparison: Comparison) -> list[Curve]:
-    """A curve for each objective whose runs kept their metrics by epoch, as far as all of its seeds go."""
+    """Return a curve for each objective whose runs have metrics per epoch, up to the last epoch of all seeds."""
     reached = {row.label: row.epochs_to_reference for row in comparison.rows}
     found = [_mean_curve(label, records, reached.get(label)) for label, records in comparison.records.items()]
     return [curve for curve in found if curve.epochs]
@@ -38,10 +46,24 @@ NAME = 32  # characters of an objective's label
 
 
 def learning_curves(curves: Sequence[Curve], *, reference: str | None = None) -> Figure:
-    """Test accuracy by epoch, averaged over seeds, with a band of one standard deviation.
+    """Draw mean test accuracy by epoch, with a band of one standard deviation over seeds.
 
-    The level is the best that the reference's mean curve has, and a star the epoch at which another one passes it. A
-    click on a name in the legend takes its curve away.
+    The dashed line is the best accuracy of the reference's mean curve, and a star marks the epoch at which another curve
+    reaches it.
+
+    Args:
+        curves: The curves.
+        reference: The label of the reference.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> from labelkin.report import figures
+        >>> from labelkin.report.figures._learning import Curve
+        >>> figure = figures.learning_curves([Curve("one-hot", (1, 2), (0.8, 0.9), (0.01, 0.02), None)])
+        >>> figure.layout.yaxis.title.text
+        'test accuracy %'
     """
     figure = new_figure(height=400, hovermode="closest")
     for place, curve in enumerate(curves):
@@ -95,7 +117,7 @@ def _curve(curve: Curve, place: int, *, is_reference: bool) -> list[Any]:
                 y=[mean[curve.reached - 1]],
                 mode="markers",
                 marker={"symbol": "star", "size": 13, "color": color},
-                hovertemplate=f"<b>{name}</b> passes the reference's best in epoch %{{x}}<extra></extra>",
+                hovertemplate=f"<b>{name}</b> reaches the reference's best in epoch %{{x}}<extra></extra>",
                 showlegend=False,
                 **shared,
             )

@@ -1,4 +1,4 @@
-"""The look shared by all figures: palette, fonts, escaped names and label placement."""
+"""Style of all figures: palette, fonts, escaped names and label placement."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 from labelkin._extras import require
 
-LIMIT = 22  # characters of a name beside an axis
+LIMIT = 22  # characters of a name at an axis
 ISOLATE, POP = "\u2068", "\u2069"
 
 
 def shown(text: str, limit: int = LIMIT) -> str:
-    """One line of at most `limit` characters, long text cut in the middle, as text and nothing else.
+    """Return text as one escaped line of at most `limit` characters; long text is cut in the middle.
 
-    Text that is not plain ASCII stands between marks that keep its direction of writing to itself.
+    Text that is not ASCII is enclosed in Unicode isolates, so that its writing direction does not affect its surroundings.
     """
     line = " ".join(text.split())
     if len(line) > limit:
@@ -24,15 +24,15 @@ def shown(text: str, limit: int = LIMIT) -> str:
 
 
 def shown_all(names: Sequence[str], limit: int = LIMIT) -> list[str]:
-    """The names, each its own: where cutting made two alike, they carry their place, counted from 1."""
+    """Return shortened names that are distinct: names that became equal get their position, counted from 1."""
     cut = [shown(name, limit) for name in names]
     return [f"{text} ({place})" if cut.count(text) > 1 else text for place, text in enumerate(cut, start=1)]
 
 
-# Of a small figure, as shares of the extent of its points: across, a third of the plot is left free for names.
+# Sizes in a small figure, as shares of the extent of its points; a third of the width is left free for names.
 LETTER, LINE_HEIGHT = 0.032, 0.05
-DOT = (0.04, 0.025)  # half a point
-APART = (0.05, 0.03)  # from a point's middle to its name
+DOT = (0.04, 0.025)  # half the width and height of a point
+NAME_DISTANCE = (0.05, 0.03)  # from the middle of a point to its name
 SIDES = ("top center", "bottom center", "middle right", "middle left")
 
 
@@ -42,7 +42,7 @@ class _Box(NamedTuple):
     low: float
     high: float
 
-    def meets(self, other: "_Box") -> bool:
+    def overlaps(self, other: "_Box") -> bool:
         return self.left < other.right and other.left < self.right and self.low < other.high and other.low < self.high
 
 
@@ -54,42 +54,53 @@ def name_positions(
     extent: Sequence[tuple[float, float]] = (),
     sides: Sequence[str] = SIDES,
 ) -> list[str | None]:
-    """For each point the side on which its name meets no other name or point: a plotly `textposition`, or None.
+    """Return a plotly `textposition` for the name of each point such that names and points do not overlap.
 
-    Earlier points choose first among `sides`; `others` are points that have no name, `extent` where else the axes reach.
-    Larger y is further up.
+    Args:
+        points: Positions; larger y is further up. Earlier points choose first.
+        names: The name of each point.
+        others: Positions of points without a name.
+        extent: Further positions within the range of the axes.
+        sides: The positions to try, in this order.
+
+    Returns:
+        One position per point; None if its name does not fit.
     """
     known = len(points) + len(others)
     everything = [*points, *others, *extent]
     xs, ys = (_shares(list(along))[:known] for along in zip(*everything, strict=True)) if everything else ([], [])
     taken = [_Box(x - DOT[0], x + DOT[0], y - DOT[1], y + DOT[1]) for x, y in zip(xs, ys, strict=True)]
-    found: list[str | None] = []
+    chosen: list[str | None] = []
     for place, (x, y, name) in enumerate(zip(xs, ys, names, strict=False)):
         around = _candidates(x, y, LETTER * len(name))
         for position in sides:
             box = around[position]
             rest = taken[:place] + taken[place + 1 :]
-            if box.left >= -0.3 and box.right <= 1.3 and not any(box.meets(other) for other in rest):
+            if box.left >= -0.3 and box.right <= 1.3 and not any(box.overlaps(other) for other in rest):
                 taken.append(box)
-                found.append(position)
+                chosen.append(position)
                 break
         else:
-            found.append(None)
-    return found
+            chosen.append(None)
+    return chosen
 
 
 def _candidates(x: float, y: float, width: float) -> dict[str, _Box]:
     half = width / 2
     return {
-        "top center": _Box(x - half, x + half, y + APART[1], y + APART[1] + LINE_HEIGHT),
-        "bottom center": _Box(x - half, x + half, y - APART[1] - LINE_HEIGHT, y - APART[1]),
-        "middle right": _Box(x + APART[0], x + APART[0] + width, y - LINE_HEIGHT / 2, y + LINE_HEIGHT / 2),
-        "middle left": _Box(x - APART[0] - width, x - APART[0], y - LINE_HEIGHT / 2, y + LINE_HEIGHT / 2),
+        "top center": _Box(x - half, x + half, y + NAME_DISTANCE[1], y + NAME_DISTANCE[1] + LINE_HEIGHT),
+        "bottom center": _Box(x - half, x + half, y - NAME_DISTANCE[1] - LINE_HEIGHT, y - NAME_DISTANCE[1]),
+        "middle right": _Box(
+            x + NAME_DISTANCE[0], x + NAME_DISTANCE[0] + width, y - LINE_HEIGHT / 2, y + LINE_HEIGHT / 2
+        ),
+        "middle left": _Box(
+            x - NAME_DISTANCE[0] - width, x - NAME_DISTANCE[0], y - LINE_HEIGHT / 2, y + LINE_HEIGHT / 2
+        ),
     }
 
 
 def _shares(values: Sequence[float]) -> list[float]:
-    """From 0 to 1."""
+    """Return the values scaled to the range from 0 to 1."""
     low, high = min(values, default=0.0), max(values, default=1.0)
     return [(value - low) / ((high - low) or 1.0) for value in values]
 
@@ -100,12 +111,12 @@ Figure = Any  # plotly.graph_objects.Figure, which comes without type stubs
 INK, MUTED, LINE, SURFACE = "#1b2430", "#566272", "#dde3ea", "#ffffff"
 ACCENT, WARM = "#1f5fa8", "#b04a00"
 SERIES = (ACCENT, "#c2571a", "#00806f", "#9c3f88", "#7d6600", "#3b8ec4", "#8a2f2f", "#5a6f3c")
-SCALE = ("#f3f6fa", "#c6daee", "#7caedb", "#2b6fb0", "#0d386b")  # little to much
+SCALE = ("#f3f6fa", "#c6daee", "#7caedb", "#2b6fb0", "#0d386b")  # low to high
 
 BRIGHT_SERIES = ("#79b2ff", "#ff9b5c", "#45cdb6", "#e693d3", "#d8c155", "#9fd0f5", "#ff938a", "#b3cc8c")
 BRIGHT_SCALE = ("#1b232d", "#1d3f63", "#2a6cab", "#74aee4", "#e2effb")
 
-# Each colour with the one that takes its place on a dark ground.
+# The color that replaces each color on a dark background.
 DARK = {
     INK: "#e8edf3",
     MUTED: "#a5b1bf",
@@ -119,11 +130,12 @@ DASHES = ("solid", "dash", "dot", "dashdot")
 
 
 def series_color(place: int) -> str:
+    """Return the color of a series."""
     return SERIES[place % len(SERIES)]
 
 
 def series_dash(place: int) -> str:
-    """Colours come again after eight; the dash then tells lines apart."""
+    """Return the dash of a series; it changes after eight series, where colors repeat."""
     return DASHES[place // len(SERIES) % len(DASHES)]
 
 
@@ -141,7 +153,16 @@ def _axis() -> dict[str, Any]:
 
 @cache
 def template() -> Any:
-    """A plotly template: `figure.update_layout(template=template())` gives any figure the same look."""
+    """Return the plotly template of all figures.
+
+    Returns:
+        A template for `figure.update_layout(template=...)`.
+
+    Example:
+        >>> from labelkin.report import figures
+        >>> figures.template().layout.font.size
+        13
+    """
     steps = [[i / (len(SCALE) - 1), color] for i, color in enumerate(SCALE)]
     bar = {"thickness": 10, "outlinewidth": 0, "tickcolor": LINE}
     return go.layout.Template(
@@ -166,20 +187,35 @@ def template() -> Any:
 
 
 def new_figure(*traces: Any, **layout: Any) -> Figure:
+    """Return a figure with the template."""
     return go.Figure(data=list(traces), layout={"template": template(), **layout})
 
 
 def dark(figure: Figure) -> Figure:
-    """The same figure for a dark ground."""
-    return go.Figure(recoloured(figure.to_plotly_json(), DARK))
+    """Return a copy of a figure for a dark background.
+
+    Args:
+        figure: A figure of this package.
+
+    Returns:
+        The figure with other colors.
+
+    Example:
+        >>> from labelkin.report import figures
+        >>> from labelkin.report.figures._learning import Curve
+        >>> light = figures.learning_curves([Curve("one-hot", (1, 2), (0.8, 0.9), (0.01, 0.02), None)])
+        >>> figures.dark(light).data[1].line.color != light.data[1].line.color
+        True
+    """
+    return go.Figure(recolored(figure.to_plotly_json(), DARK))
 
 
-def recoloured(node: Any, colors: Mapping[str, str], *, is_color: bool = False) -> Any:
-    """Plain plotly JSON with colours exchanged, wherever the key says that a value is one; an alpha stays."""
+def recolored(node: Any, colors: Mapping[str, str], *, is_color: bool = False) -> Any:
+    """Return plotly JSON with replaced colors; values are colors if their key contains "color". Alpha values are kept."""
     if isinstance(node, Mapping):
-        return {key: recoloured(value, colors, is_color=is_color or "color" in key) for key, value in node.items()}
+        return {key: recolored(value, colors, is_color=is_color or "color" in key) for key, value in node.items()}
     if isinstance(node, (list, tuple)):
-        return [recoloured(value, colors, is_color=is_color) for value in node]
+        return [recolored(value, colors, is_color=is_color) for value in node]
     if is_color and isinstance(node, str) and node[:7] in colors:
         return colors[node[:7]] + node[7:]
     return node

@@ -1,4 +1,4 @@
-"""The tree that was given beside the tree that was learned."""
+"""A figure of the taxonomy and the learned tree."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,22 +12,40 @@ from labelkin.report.figures._grids import branches, dendrogram_lines, rounded
 from labelkin.report.figures._theme import MUTED, Figure, go, new_figure, series_color, shown
 from labelkin.structure import Taxonomy
 
-NAME = 14  # characters
-TREE, GAP, WIDTH_OF_LETTER = 1.0, 0.75, 0.065  # of each tree, of the lines between the names, and of a letter
+NAME = 14  # characters of a class name
+TREE, GAP, WIDTH_OF_LETTER = 1.0, 0.75, 0.065  # widths of a tree, of the lines between the names, and of a letter
 
 
 def tree_comparison(
     taxonomy: Taxonomy, learned: npt.NDArray[np.float64], names: Sequence[str], groups: Groups | None = None
 ) -> Figure:
-    """The taxonomy on the left, the learned tree (`analysis.linkage_table`) on the right, a line from class to class.
+    """Draw the taxonomy on the left and the learned tree on the right, with a line between equal classes.
 
-    The fewer lines cross, the better the two agree; colours are the superclasses.
+    The fewer lines cross, the better the trees agree. Colors show the superclasses.
+
+    Args:
+        taxonomy: The taxonomy.
+        learned: The learned tree, from `analysis.linkage_table`.
+        names: Class names.
+        groups: Superclasses.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> from labelkin import Taxonomy
+        >>> from labelkin.analysis import linkage_table
+        >>> from labelkin.report import figures
+        >>> tree = Taxonomy.from_nested({"pet": ["cat", "dog"], "farm": ["cow"]})
+        >>> learned = linkage_table([[0, 1, 4], [1, 0, 4], [4, 4, 0]])
+        >>> [note.text for note in figures.tree_comparison(tree, learned, tree.classes).layout.annotations]
+        ['taxonomy', 'learned']
     """
     place_right = {int(k): place for place, k in enumerate(leaves_list(learned))}
     place_left = {k: place for place, k in enumerate(_untangled(taxonomy, place_right))}
     labels = [shown(name, NAME) for name in names]
     width = 0.12 + WIDTH_OF_LETTER * min(NAME, max(map(len, names)))
-    begin = TREE + width  # of the lines between; the learned tree begins at `turn`
+    begin = TREE + width  # of the lines between the trees; the learned tree begins at `turn`
     end = begin + GAP
     turn = end + width
     figure = new_figure(
@@ -54,9 +72,10 @@ def _learned_lines(learned: npt.NDArray[np.float64], turn: float) -> Any:
 
 
 def _untangled(taxonomy: Taxonomy, places: dict[int, int]) -> list[int]:
-    """The classes from top to bottom, children turned to lie as near to their places in the other tree as the tree allows.
+    """Return the classes from top to bottom, ordered so that few lines cross.
 
-    The order of children means nothing in a taxonomy: each goes by the mean place of the classes below it.
+    The order of children in a taxonomy has no meaning, so children are sorted by the mean position of their classes in the
+    other tree.
     """
     sums, counts = np.zeros(len(taxonomy)), np.zeros(len(taxonomy))
     for k, place in places.items():
@@ -64,14 +83,14 @@ def _untangled(taxonomy: Taxonomy, places: dict[int, int]) -> list[int]:
         sums[above] += place
         counts[above] += 1
     class_of = {int(leaf): k for k, leaf in enumerate(taxonomy.leaves)}
-    found, waiting = [], [0]
+    ordered, waiting = [], [0]
     while waiting:
         node = waiting.pop()
         if node in class_of:
-            found.append(class_of[node])
+            ordered.append(class_of[node])
         children = taxonomy.children[node].tolist()
         waiting.extend(sorted(children, key=lambda child: -sums[child] / counts[child]))
-    return found
+    return ordered
 
 
 def _taxonomy_lines(taxonomy: Taxonomy, place_of_class: dict[int, int]) -> Any:

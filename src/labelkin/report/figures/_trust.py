@@ -1,15 +1,32 @@
-"""How far a model's probabilities can be trusted: calibration, and the operating curve of the fallback."""
+"""Figures of a model's probabilities: calibration, and the operating curve of the fallback."""
 
 from labelkin.decide import OperatingCurve
 from labelkin.metrics import Calibration
 from labelkin.report.figures._theme import ACCENT, INK, MUTED, Figure, go, new_figure
 
-CROWDED = 0.08  # of specificity between two numbers
-MARKED = (0.0, 0.5, 0.7, 0.9, 0.95, 0.99)  # thresholds that carry their number
+CROWDED = 0.08  # least distance in specificity between two labeled thresholds
+MARKED = (0.0, 0.5, 0.7, 0.9, 0.95, 0.99)  # thresholds with a label
 
 
 def calibration(found: Calibration) -> Figure:
-    """Accuracy against confidence, a point a bin, larger with more samples; on the diagonal probabilities are honest."""
+    """Draw accuracy against confidence, with one point per bin; larger points have more samples.
+
+    On the dashed diagonal, confidence equals accuracy.
+
+    Args:
+        found: Calibration from `metrics.expected_calibration_error`.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.metrics import expected_calibration_error
+        >>> from labelkin.report import figures
+        >>> found = expected_calibration_error(torch.tensor([[0.9, 0.1], [0.2, 0.8]]), torch.tensor([0, 1]))
+        >>> figures.calibration(found).layout.xaxis.title.text
+        'confidence'
+    """
     kept = found.samples > 0
     samples = found.samples[kept].double()
     share = samples / samples.sum()
@@ -39,9 +56,26 @@ def calibration(found: Calibration) -> Figure:
 
 
 def operating_curve(curve: OperatingCurve) -> Figure:
-    """Correctness against specificity as the threshold of the fallback rises: what saying less buys."""
+    """Draw the correctness of the fallback against its specificity, over all thresholds.
+
+    Args:
+        curve: The curve from `decide.operating_curve`.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy, decide
+        >>> from labelkin.report import figures
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car", "bus"]})
+        >>> nodes = decide.node_probs(torch.eye(4), tree)
+        >>> curve = decide.operating_curve(nodes, torch.arange(4), tree)
+        >>> figures.operating_curve(curve).layout.yaxis.title.text
+        'correctness'
+    """
     thresholds = [round(value, 4) for value in curve.threshold.tolist()]
-    x, y = ([round(value, 4) for value in of.tolist()] for of in (curve.specificity, curve.correctness))
+    x, y = ([round(value, 4) for value in values.tolist()] for values in (curve.specificity, curve.correctness))
     marked: list[int] = []
     for i in (i for i, threshold in enumerate(thresholds) if threshold in MARKED):
         if not marked or abs(x[i] - x[marked[-1]]) > CROWDED:
@@ -55,7 +89,7 @@ def operating_curve(curve: OperatingCurve) -> Figure:
             line={"color": ACCENT, "width": 2.5},
             hovertemplate=(
                 "threshold %{customdata[0]}<br>specificity %{x:.3f}<br>correctness %{y:.3f}<br>"
-                "answers that are a class %{customdata[1]:.1%}<extra></extra>"
+                "answers that are classes %{customdata[1]:.1%}<extra></extra>"
             ),
         ),
         go.Scatter(

@@ -4,12 +4,12 @@
   const shared = JSON.parse(document.getElementById("shared").textContent);
   const subjects = [...document.querySelectorAll(".subject-data")];
   const place = document.getElementById("subject");
-  const select = document.getElementById("subject-choice"); // none where there is one subject
+  const select = document.getElementById("subject-choice"); // missing if there is only one subject
   const CONFIG = { displayModeBar: false, doubleClick: "reset", responsive: false };
-  const MOST_CURVES = 7; // shown at first
+  const MOST_CURVES = 7; // number of curves shown at first
   const MOST_HEIGHT = 560;
-  const LEAST_TICK = 8.5; // pixels that a class's label needs
-  let current = null; // the data of the subject shown
+  const LEAST_TICK = 8.5; // pixels per class label
+  let current = null; // data of the current subject
   let printing = false;
 
   // Light and dark
@@ -17,10 +17,10 @@
   const prefersDark = matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => !printing && (root.dataset.theme ? root.dataset.theme === "dark" : prefersDark.matches);
 
-  function recoloured(node, isColor = false) {
-    if (Array.isArray(node)) return node.map((part) => recoloured(part, isColor));
+  function recolored(node, isColor = false) {
+    if (Array.isArray(node)) return node.map((part) => recolored(part, isColor));
     if (node && typeof node === "object") {
-      return Object.fromEntries(Object.entries(node).map(([key, part]) => [key, recoloured(part, isColor || key.includes("color"))]));
+      return Object.fromEntries(Object.entries(node).map(([key, part]) => [key, recolored(part, isColor || key.includes("color"))]));
     }
     if (isColor && isDark() && typeof node === "string" && shared.dark[node.slice(0, 7)]) {
       return shared.dark[node.slice(0, 7)] + node.slice(7);
@@ -32,22 +32,22 @@
 
   function showTheme() {
     toggle.textContent = isDark() ? "Light" : "Dark";
-    toggle.setAttribute("aria-label", `Switch to ${isDark() ? "light" : "dark"} colours`);
+    toggle.setAttribute("aria-label", `Switch to ${isDark() ? "light" : "dark"} colors`);
     redrawAll();
   }
 
   toggle.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
-    try { localStorage.setItem("labelkin-theme", root.dataset.theme); } catch { /* a file may have no storage */ }
+    try { localStorage.setItem("labelkin-theme", root.dataset.theme); } catch { /* local files may have no storage */ }
     showTheme();
   });
   prefersDark.addEventListener("change", showTheme);
   try {
     const kept = localStorage.getItem("labelkin-theme");
     if (kept === "light" || kept === "dark") root.dataset.theme = kept;
-  } catch { /* a file may have no storage */ }
+  } catch { /* local files may have no storage */ }
 
-  // Figures: drawn when they come near the screen
+  // Figures: drawn when they are about to become visible
 
   const source = (figure) => (place && place.contains(figure) ? current : shared);
   const drawn = () => [...document.querySelectorAll("figure[data-drawn]")];
@@ -63,8 +63,8 @@
     const meta = spec.layout.meta || {};
     const width = Math.max(plotOf(figure).parentElement.clientWidth, meta.least_width || 0);
     plotOf(figure).style.width = `${width}px`;
-    const layout = recoloured(spec.layout);
-    layout.template = recoloured(shared.template);
+    const layout = recolored(spec.layout);
+    layout.template = recolored(shared.template);
     layout.width = width;
     layout.dragmode = meta.square ? "zoom" : false;
     layout.legend = { ...layout.legend, itemclick: false, itemdoubleclick: false };
@@ -73,7 +73,7 @@
     if (figure.dataset.figure === "curves") layout.showlegend = false;
     if (figure.dataset.figure === "projection" && width < 640) layout.showlegend = false;
     if (width < 480) layout.margin = { ...layout.margin, l: 40, r: 8 };
-    const data = recoloured(spec.data);
+    const data = recolored(spec.data);
     for (const trace of data) if (hidden.has(trace.legendgroup)) trace.visible = false;
     if (meta.square) fitLabels(layout, width, layout.height, spec.layout.xaxis.tickvals.length);
     figure.dataset.drawn = "";
@@ -85,7 +85,7 @@
     return done;
   }
 
-  // What a card that is as high as its neighbour leaves for the figure.
+  // The height left for the figure in a card that is as high as its neighbor.
   function room(figure) {
     const style = getComputedStyle(figure);
     const inside = figure.clientHeight - parseFloat(style.paddingTop) - parseFloat(style.paddingBottom);
@@ -93,7 +93,7 @@
     return inside - others.reduce((sum, child) => sum + child.offsetHeight + parseFloat(getComputedStyle(child).marginBottom), 0) - 8;
   }
 
-  // Labels of classes are shown where each has room; hovering names a class in any case.
+  // Show class labels only if they fit; hovering shows the name of a class in any case.
   function fitLabels(layout, width, height, classes) {
     layout.xaxis.showticklabels = (width - 150) / classes >= LEAST_TICK;
     layout.yaxis.showticklabels = (height - 110) / classes >= LEAST_TICK;
@@ -117,15 +117,15 @@
       const [from, to] = full[name].range;
       const middle = (from + to) / 2;
       const half = Math.min(size, Math.abs(to - from) * (factor || size)) / 2;
-      const centre = Math.min(Math.max(middle, half - 0.5), size - 0.5 - half);
-      change[`${name}.range`] = name === "xaxis" ? [centre - half, centre + half] : [centre + half, centre - half];
+      const center = Math.min(Math.max(middle, half - 0.5), size - 0.5 - half);
+      change[`${name}.range`] = name === "xaxis" ? [center - half, center + half] : [center + half, center - half];
     }
     window.Plotly.relayout(plotOf(figure), change);
   }
 
   function redrawAll() { drawn().forEach(draw); }
 
-  // Everything but the figures works before plotly, the last and largest script, has been read.
+  // Everything but the figures works before plotly, the last and largest script, is loaded.
   const waiting = new Set();
   const whenNear = (figure) => (window.Plotly ? draw(figure) : waiting.add(figure));
   document.addEventListener("DOMContentLoaded", () => {
@@ -168,7 +168,7 @@
     }
   }
 
-  // The table behind a figure, made when it is asked for
+  // The table of a figure's numbers, built when it is opened
 
   function cell(tag, value) {
     const made = document.createElement(tag);
@@ -196,7 +196,7 @@
     behind.querySelector(".scroll").append(table);
   }
 
-  // Learning curves: a chip for each objective
+  // Learning curves: a checkbox for each objective
 
   const hidden = new Set();
 
@@ -250,8 +250,8 @@
     return svg;
   }
 
-  function colourSwatches() {
-    for (const svg of document.querySelectorAll(".chips svg")) svg.style.setProperty("--series", recoloured({ color: svg.dataset.color }).color);
+  function colorSwatches() {
+    for (const svg of document.querySelectorAll(".chips svg")) svg.style.setProperty("--series", recolored({ color: svg.dataset.color }).color);
   }
 
   // The leaderboard
@@ -285,7 +285,7 @@
     }
   }
 
-  // One objective looked into
+  // Details of one objective
 
   function choose(index) {
     for (const figure of place.querySelectorAll("figure[data-drawn]")) window.Plotly.purge(plotOf(figure));
@@ -295,7 +295,7 @@
     begin(place);
   }
 
-  // Paper shows everything, in light colours
+  // Print everything, in light colors
 
   window.addEventListener("beforeprint", () => {
     printing = true;
@@ -303,9 +303,9 @@
     for (const figure of document.querySelectorAll("figure[data-figure]")) {
       if (source(figure).figures[figure.dataset.figure]) draw(figure);
     }
-    colourSwatches();
+    colorSwatches();
   });
-  window.addEventListener("afterprint", () => { printing = false; redrawAll(); colourSwatches(); });
+  window.addEventListener("afterprint", () => { printing = false; redrawAll(); colorSwatches(); });
 
   chips();
   sortable();
@@ -315,9 +315,9 @@
     choose(Number(document.getElementById("look").dataset.chosen));
   }
   showTheme();
-  colourSwatches();
-  toggle.addEventListener("click", colourSwatches);
-  prefersDark.addEventListener("change", colourSwatches);
+  colorSwatches();
+  toggle.addEventListener("click", colorSwatches);
+  prefersDark.addEventListener("change", colorSwatches);
   root.dataset.ready = "";
   performance.mark("controls");
 })();

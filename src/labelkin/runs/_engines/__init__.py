@@ -1,8 +1,8 @@
 """Engines train runs: in this process, in several processes, or on Ray. Each takes jobs and yields events."""
 
-from labelkin.runs._engines.attempt import Event, Job, attempt, run_here
+from labelkin.runs._engines.attempt import Event, Job, run_here, train_job
 from labelkin.runs._engines.processes import run_in_processes
 from labelkin.runs._engines.ray import run_on_ray
 
 ENGINES = ("local", "ray")
-__all__ = ["ENGINES", "Event", "Job", "attempt", "run_here", "run_in_processes", "run_on_ray"]
+__all__ = ["ENGINES", "Event", "Job", "run_here", "run_in_processes", "run_on_ray", "train_job"]

@@ -1,4 +1,4 @@
-"""One attempt at a run, its outcome as an event, and runs one after another in this process."""
+"""Train a run and report the outcome as an event; train runs one after another in this process."""
 
 import traceback
 from collections import Counter
@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from labelkin._checks import InputError
 from labelkin._extras import MissingExtra
 from labelkin._files import is_full, write_text
-from labelkin.runs._folder import RunInUse
+from labelkin.runs._run_files import RunInUse
 from labelkin.runs._spec import RunSpec
-from labelkin.runs._train import train_run as train
+from labelkin.runs._train import train_run
 from labelkin.runs._workspace import DataCache
 from labelkin.training import Diverged, Progress, Silent
 
@@ -20,7 +20,7 @@ ERROR = "error.txt"  # the traceback of a run that failed, in its folder until i
 
 
 class Job(NamedTuple):
-    """A run to train, and its folder."""
+    """A run to train and its folder."""
 
     title: str
     spec: RunSpec
@@ -46,10 +46,16 @@ class Event(NamedTuple):
     message: str = ""
 
 
-def attempt(job: Job, data: DataCache, progress: Callable[[int], Progress] = lambda steps: Silent()) -> Event:
-    """Train the run, or resume it."""
+def train_job(job: Job, data: DataCache, progress: Callable[[int], Progress] = lambda steps: Silent()) -> Event:
+    """Train or resume a run, and return the outcome instead of raising an error.
+
+    Args:
+        job: The run.
+        data: Data sets that were read before. New ones are added.
+        progress: Called with the number of steps per epoch; returns the object that shows them.
+    """
     try:
-        train(job.spec, job.folder, resume=True, workspace=data.workspace(job.spec), progress=progress)
+        train_run(job.spec, job.folder, resume=True, workspace=data.workspace(job.spec), progress=progress)
     except RunInUse as error:
         return Event(job, "busy", str(error))
     except Diverged as error:
@@ -61,7 +67,7 @@ def attempt(job: Job, data: DataCache, progress: Callable[[int], Progress] = lam
     except OSError as error:
         return Event(job, "full" if is_full(error) else "failed", str(error))
     except Exception as error:  # one failed run must not stop the others
-        return Event(job, "failed", _noted(job, error))
+        return Event(job, "failed", _write_traceback(job, error))
     _remove_traceback(job.folder / ERROR)
     return Event(job, "finished")
 
@@ -76,34 +82,34 @@ def _remove_traceback(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _noted(job: Job, error: Exception) -> str:
+def _write_traceback(job: Job, error: Exception) -> str:
     """Write the traceback to the run's folder and return a message that names the file."""
-    said = (str(error).strip() or type(error).__name__).partition("\n")[0]
+    message = (str(error).strip() or type(error).__name__).partition("\n")[0]
     try:
         write_text(job.folder / ERROR, "".join(traceback.format_exception(error)))
     except OSError:
-        return said
-    return f"{said} (see the traceback in {job.folder / ERROR})"
+        return message
+    return f"{message} (see the traceback in {job.folder / ERROR})"
 
 
-MOST = 3
+MAX_RETRIES = 3
 
 
 class Retries:
-    """Counts the processes that each run lost."""
+    """Count the processes that each run lost."""
 
     def __init__(self) -> None:
         self.count: Counter[str] = Counter()
 
     def after_death(self, job: Job, how: str) -> Event:
-        """Return a "retried" event, or "failed" if the run lost its process too often: then the run is the likely cause."""
+        """Return a "retried" event, or "failed" if the run lost its process more than three times."""
         self.count[str(job.folder)] += 1
-        if self.count[str(job.folder)] <= MOST:
+        if self.count[str(job.folder)] <= MAX_RETRIES:
             return Event(job, "retried", how)
-        return Event(job, "failed", f"{how}, {MOST + 1} times; is memory short?")
+        return Event(job, "failed", f"{how}, {MAX_RETRIES + 1} times; is there enough memory?")
 
 
 def run_here(jobs: Iterator[Job], *, data: DataCache, progress: Callable[[str, int, int], Progress]) -> Iterator[Event]:
     """Train each job and yield its event. `data` holds the data sets that were read before."""
     for job in jobs:
-        yield attempt(job, data, partial(progress, job.title, job.spec.settings.epochs))
+        yield train_job(job, data, partial(progress, job.title, job.spec.settings.epochs))

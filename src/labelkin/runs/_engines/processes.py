@@ -1,4 +1,4 @@
-"""Train several runs at once in processes that share the cores or one GPU. A process that dies is replaced; its run resumes."""
+"""Train several runs at once in processes that share the cores or one GPU. If a process dies, a new one resumes its run."""
 
 import json
 import queue
@@ -31,8 +31,8 @@ class Worker:
 
     def _listen(self) -> None:
         assert self.process.stdout is not None
-        with self.process.stdout as said:
-            for line in said:
+        with self.process.stdout as lines:
+            for line in lines:
                 self.inbox.put((self, line))
         self.inbox.put((self, None))
 
@@ -60,8 +60,8 @@ def run_in_processes(jobs: Iterator[Job], *, count: int) -> Iterator[Event]:
                 begin(job)
             while any(worker.job for worker in workers):
                 worker, line = _next(inbox)
-                event = _heard(worker, line, retries)
-                stopping = stopping or stop.asked or event.kind == "stopped"
+                event = _event(worker, line, retries)
+                stopping = stopping or stop.requested or event.kind == "stopped"
                 if line is None:
                     workers.remove(worker)
                     worker.end()
@@ -81,7 +81,7 @@ def run_in_processes(jobs: Iterator[Job], *, count: int) -> Iterator[Event]:
             worker.end()
 
 
-def _heard(worker: Worker, line: str | None, retries: Retries) -> Event:
+def _event(worker: Worker, line: str | None, retries: Retries) -> Event:
     """Return the event for a worker's current job; `line` is None if the worker exited."""
     job, worker.job = worker.job, None
     assert job is not None, "a worker answers once per job"

@@ -9,7 +9,7 @@ from typing import Any
 
 from labelkin._checks import InputError
 from labelkin._extras import require
-from labelkin.runs._engines.attempt import Event, Job, Retries, attempt
+from labelkin.runs._engines.attempt import Event, Job, Retries, train_job
 from labelkin.runs._workspace import DataCache
 
 
@@ -21,20 +21,20 @@ def run_on_ray(
     A run whose worker or node is lost resumes on another one from its last saved state.
     """
     ray: Any = require("ray", extra="ray", use="--engine ray")
-    begun = _begin(ray, address)
+    connected_here = _connect(ray, address)
     token = store.resolve() / f".ray-{secrets.token_hex(8)}"
     token.touch()
     try:
         limit, gpus = _shares(ray, count)
-        remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=0, max_calls=0)(_attempt_there)
+        remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=0, max_calls=0)(_train_on_node)
         yield from _drive(ray, remote, jobs, limit, token)
     finally:
         token.unlink(missing_ok=True)
-        if begun:
+        if connected_here:
             ray.shutdown()
 
 
-def _begin(ray: Any, address: str | None) -> bool:
+def _connect(ray: Any, address: str | None) -> bool:
     """Connect to Ray or start it. Returns whether this call did so."""
     if ray.is_initialized():
         return False
@@ -62,9 +62,9 @@ def _check_reachable(address: str | None) -> None:
 
 def _shares(ray: Any, count: int | None) -> tuple[int, float]:
     """Return how many runs to train at once, and the share of a GPU for each."""
-    has = ray.cluster_resources()
-    gpus = has.get("GPU", 0)
-    limit = count or max(1, int(gpus or has.get("CPU", 1)))
+    resources = ray.cluster_resources()
+    gpus = resources.get("GPU", 0)
+    limit = count or max(1, int(gpus or resources.get("CPU", 1)))
     return limit, min(1.0, gpus / limit) if gpus else 0
 
 
@@ -89,11 +89,12 @@ def _drive(ray: Any, remote: Any, jobs: Iterator[Job], limit: int, token: Path) 
             submit(again)
 
 
-def _attempt_there(values: dict[str, Any], token: str) -> dict[str, str]:
+def _train_on_node(values: dict[str, Any], token: str) -> dict[str, str]:
     """Train a job on a node and return its event as plain text."""
     if not Path(token).exists():
-        said = f"{Path(token).parent}: a Ray node cannot see this folder; put the store on a file system that all nodes share."
-        return {"kind": "refused", "message": said}
+        folder = Path(token).parent
+        reason = f"{folder}: a Ray node cannot read this folder; put the store on a file system that all nodes share."
+        return {"kind": "refused", "message": reason}
     job = Job.from_dict(values)
-    event = attempt(job, DataCache())
+    event = train_job(job, DataCache())
     return {"kind": event.kind, "message": event.message}

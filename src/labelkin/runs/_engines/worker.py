@@ -12,7 +12,7 @@ import sys
 import threading
 from typing import TextIO
 
-from labelkin.runs._engines.attempt import Job, attempt
+from labelkin.runs._engines.attempt import Job, train_job
 from labelkin.runs._workspace import DataCache
 
 
@@ -25,7 +25,7 @@ def main() -> None:
     try:
         while True:
             job = jobs.get()
-            event = attempt(job, data)
+            event = train_job(job, data)
             print(json.dumps({"kind": event.kind, "message": event.message}), file=answers, flush=True)
     except KeyboardInterrupt:
         os._exit(130)  # nothing needs saving between runs
