@@ -222,7 +222,7 @@ def write_predictions(
 
     Args:
         run: The folder of a finished run, or the result of `labelkin.train`.
-        inputs: Images, arrays, tables or folders of images, as `labelkin.data.read_unlabelled` reads them.
+        inputs: Images, arrays, tables or folders of images, as `labelkin.data.read_unlabeled` reads them.
         output: The file to write.
         on_error: On an unreadable image: "stop" or "skip".
 
