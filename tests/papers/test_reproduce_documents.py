@@ -71,7 +71,7 @@ def test_published_against_measured(tmp_path):
     assert embedding[3:] == ["23.97 ± 0.33", "23.23", "1", "better by 0.74; direction as published, not significant"]
     assert line_of(told, "converges faster", "no")[2].startswith("CIFAR-100 ResNet-LabelEmb-18")
     assert "3 runs, seeds 0; one H200, 2026-11-15; protocol clean." in told
-    assert "Missing: CIFAR-10 was not reached." in told
+    assert "Limitations: CIFAR-10 was not reached." in told
     assert "`labelkin compare plan.yaml`" in told
     assert "but not in the table: label-smoothing." in told
     assert "| MNIST |" not in told  # what was not run is counted, not listed
@@ -86,7 +86,7 @@ def test_files_of_one_table_are_told_as_one(tmp_path):
     assert line_of(told, "| ResNet-LabelEmb-18 |", "error")[-1].endswith("direction as published, not significant")
     assert (
         told.index("`results/here.json`: 1 runs")
-        < told.index("Missing: The rest.")
+        < told.index("Limitations: The rest.")
         < told.index("`results/there.json`")
     )
 

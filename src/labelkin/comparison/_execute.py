@@ -277,7 +277,7 @@ def raise_failures(outcome: Outcome) -> None:
         run, why = outcome.failed[0]
         others = [other.title for other, _ in outcome.failed[1:]]
         more = f" Also failed: {listed(others)}." if others else ""
-        raise InputError(f"{run.title} failed: {why}; the finished runs are kept.{more}")
+        raise InputError(f"{run.title} failed: {why.removesuffix('.')}; the finished runs are kept.{more}")
 
 
 def in_words(seconds: float) -> str:

@@ -163,7 +163,7 @@ def _origin(results: Results, protocol: str) -> list[str]:
         f"`results/{results.name}.json`: {len(results.runs)} runs, seeds {', '.join(map(str, seeds))}; {results.machine}, "
         f"{results.date}; protocol {protocol}{f'; {precision}' if precision else ''}.{command}"
     )
-    return [f"- {runs}", *(f"  - Missing: {words}" for words in results.missing)]
+    return [f"- {runs}", *(f"  - Limitations: {words}" for words in results.missing)]
 
 
 def _further(records: Sequence[object]) -> str:

@@ -121,7 +121,7 @@ def _section(results: Results) -> str:
     parts = [f"## {results.name}", f"{results.machine}, {results.date}."]
     if results.command:
         parts.append(f"```sh\n{results.command}\n```")
-    parts += [f"Missing: {sentence}" for sentence in results.missing]
+    parts += [f"Limitations: {sentence}" for sentence in results.missing]
     for name, runs in group_by_setting(results.runs).values():
         compared = summarize(runs)
         tree = describe_tree(runs[0].config)

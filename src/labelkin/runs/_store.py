@@ -114,8 +114,8 @@ class Store:
         records = self.records()
         matches = [r for r in records if r.id.startswith(wanted) or r.path.name == wanted]
         if not matches:
-            known = listed([record.id for record in records])
-            raise InputError(f"{self.path}: there is no run {wanted!r} in this folder; the ids are {known}.")
+            known = f"the ids are {listed([record.id for record in records])}" if records else "it contains no runs"
+            raise InputError(f"{self.path}: there is no run {wanted!r} in this folder; {known}.")
         if len(matches) > 1:
             names = listed([record.path.name for record in matches])
             raise InputError(f"{self.path}: {len(matches)} runs match {wanted!r}: {names}; give more digits of the id.")
