@@ -427,7 +427,7 @@ def test_a_run_of_another_version_or_damaged_is_refused(tmp_path):
     (run / "config.json").write_text(config[:50])
     assert "config.json: the file is damaged" in refused("evaluate", run)
     (run / "config.json").write_text(config.replace('"objective": "one-hot"', '"objective": "hierarchical"'))
-    assert "weights do not fit the model" in refused("evaluate", run)
+    assert "expected the state of Hierarchical, got that of OneHot" in refused("evaluate", run)
     (run / "config.json").write_text(config)
     weights = (run / "model.safetensors").read_bytes()
     (run / "model.safetensors").write_bytes(weights[:-9])

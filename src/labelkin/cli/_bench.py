@@ -85,7 +85,7 @@ def many_labels(
     features: Features = 512,
     tokens: Annotated[int, Option(help="Number of tokens in a batch.")] = 1024,
     rank: Annotated[int, Option(help="Rank of the compressed embedding.")] = 100,
-    optimizer: Annotated[bool, Option("--optimizer", help="Include an update by Adam.")] = False,
+    optimizer: Annotated[bool, Option("--optimizer", help="Include an Adam update.")] = False,
     repeats: Repeats = 20,
     json: Json = False,
 ) -> None:

@@ -286,7 +286,7 @@ class CorpusOptions:
         ),
     ] = None
     measure: Annotated[
-        Literal["bleu", "rouge"] | None, Option(help="Metric of translations. Default: bleu.", rich_help_panel=PANEL)
+        Literal["bleu", "rouge"] | None, Option(help="Metric for translations. Default: bleu.", rich_help_panel=PANEL)
     ] = None
 
     def check(self, data: str) -> None:

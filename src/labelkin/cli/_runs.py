@@ -101,7 +101,7 @@ def export(
     store: Annotated[Path, Argument(help="Folder of the runs.")] = Path("runs"),
     recipe: Annotated[str | None, Option(help="Id of the published table that the runs reproduce.")] = None,
     note: Annotated[
-        list[str] | None, Option("--missing", help="Sentence on results that are missing. Repeat for more.")
+        list[str] | None, Option("--missing", help="Sentence that describes missing results. Repeat for more.")
     ] = None,
     command: Annotated[str | None, Option(help="Command that produced the runs.")] = None,
     machine: Annotated[

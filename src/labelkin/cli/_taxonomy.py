@@ -74,7 +74,7 @@ def build(
     ] = None,
     rule: Annotated[
         Literal["shortest", "deepest"],
-        Option(help="Parent to keep if WordNet has several: on the shortest or the deepest path."),
+        Option(help="If WordNet has several parents, keep the one with the shortest or the longest path to the root."),
     ] = "shortest",
     sense: Annotated[
         list[str] | None, Option(help="WordNet sense of a name, such as crane=crane.n.04. Repeat for more.")
