@@ -17,7 +17,7 @@ import numpy.typing as npt
 from labelkin._checks import InputError, check_names
 
 if TYPE_CHECKING:
-    from labelkin.structure._taxonomy import Taxonomy
+    from labelkin.structure._tree import Tree
 
 
 class Parts(NamedTuple):
@@ -37,7 +37,7 @@ def breadth_first(names: Sequence[str], parents: Sequence[int], classes: Sequenc
     return _numbered(parents.index(-1), children, names, classes)
 
 
-def depth_first(tree: Taxonomy) -> list[int]:
+def depth_first(tree: Tree) -> list[int]:
     """The nodes as a reader meets them, from the root down and from the first child to the last."""
     walk: list[int] = []
     waiting = [0]
@@ -47,7 +47,7 @@ def depth_first(tree: Taxonomy) -> list[int]:
     return walk
 
 
-def collapsed(tree: Taxonomy) -> Parts:
+def collapsed(tree: Tree) -> Parts:
     """The tree without its single-child inner nodes: the child stands where its parent stood."""
     standing = list(range(len(tree)))
     for node in reversed(standing):

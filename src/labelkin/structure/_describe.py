@@ -9,7 +9,7 @@ import numpy as np
 from labelkin._checks import check_count
 
 if TYPE_CHECKING:
-    from labelkin.structure._taxonomy import Taxonomy
+    from labelkin.structure._tree import Tree
 
 
 class Description(NamedTuple):
@@ -25,7 +25,7 @@ class Description(NamedTuple):
     widest_children: int
 
 
-def describe(tree: Taxonomy) -> Description:
+def describe(tree: Tree) -> Description:
     depths = tree.depth[tree.leaves]
     widths = np.bincount(tree.parents[1:], minlength=len(tree))
     widest = int(widths.argmax())
@@ -42,7 +42,7 @@ def describe(tree: Taxonomy) -> Description:
     )
 
 
-def draw(tree: Taxonomy, *, limit: int | None) -> str:
+def draw(tree: Tree, *, limit: int | None) -> str:
     """The `limit` nodes nearest to the root; the nodes left out below one are counted in their place."""
     if limit is not None:
         check_count("limit", limit)
@@ -69,7 +69,7 @@ def draw(tree: Taxonomy, *, limit: int | None) -> str:
     return "\n".join(lines)
 
 
-def _sizes(tree: Taxonomy) -> list[int]:
+def _sizes(tree: Tree) -> list[int]:
     """The number of nodes at and below each node."""
     parents, sizes = tree.parents.tolist(), [1] * len(tree)
     for node in range(len(tree) - 1, 0, -1):

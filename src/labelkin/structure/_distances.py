@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from labelkin.structure._taxonomy import Taxonomy
+    from labelkin.structure._tree import Tree
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -16,7 +16,7 @@ DistanceKind = Literal["semantic", "edges", "height", "depth"]
 DISTANCES: tuple[DistanceKind, ...] = ("semantic", "edges", "height", "depth")
 
 
-def pair_distances(tree: Taxonomy, distance: DistanceKind, left: Ints, right: Ints) -> Floats:
+def pair_distances(tree: Tree, distance: DistanceKind, left: Ints, right: Ints) -> Floats:
     met: Ints = np.asarray(tree.lca(left, right))
     if distance == "height":
         return tree.height[met].astype(np.float64)
@@ -24,7 +24,7 @@ def pair_distances(tree: Taxonomy, distance: DistanceKind, left: Ints, right: In
     return np.where(left == right, 0.0, found)
 
 
-def all_distances(tree: Taxonomy, distance: DistanceKind) -> Floats:
+def all_distances(tree: Tree, distance: DistanceKind) -> Floats:
     """K x K, in time that does not grow with the depth of the tree.
 
     Walking the leaves from left to right, the ancestor that two of them share is the highest of those that the steps
@@ -41,7 +41,7 @@ def all_distances(tree: Taxonomy, distance: DistanceKind) -> Floats:
     return distances
 
 
-def _from_depths(tree: Taxonomy, distance: DistanceKind, left: Ints, right: Ints, shared: Floats) -> Floats:
+def _from_depths(tree: Tree, distance: DistanceKind, left: Ints, right: Ints, shared: Floats) -> Floats:
     """Distances of different classes at depths `left` and `right`, whose common ancestor has depth `shared`."""
     if distance == "edges":
         return left + right - 2.0 * shared

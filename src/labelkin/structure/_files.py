@@ -27,7 +27,7 @@ from labelkin.structure._graph import from_edges
 from labelkin.structure._newick import from_newick, to_newick
 
 if TYPE_CHECKING:
-    from labelkin.structure._taxonomy import Taxonomy
+    from labelkin.structure._tree import Tree
 
 
 def read_csv(text: str) -> Parts:
@@ -70,7 +70,7 @@ def _class_order(parts: Parts, classes: dict[str, str]) -> list[int]:
     return [numbers[place] for place in range(len(leaves))]
 
 
-def write_csv(tree: Taxonomy) -> str:
+def write_csv(tree: Tree) -> str:
     for name in tree.names:
         if name != name.strip():
             raise InputError(
@@ -114,7 +114,7 @@ def load(path: str | os.PathLike[str], make: Callable[..., Made]) -> Made:
         raise InputError(f"{source}: groups are nested too deep to be read; save the tree as CSV edges.") from error
 
 
-def save(tree: Taxonomy, path: str | os.PathLike[str]) -> None:
+def save(tree: Tree, path: str | os.PathLike[str]) -> None:
     target = Path(path)
     write = _format(target).write
     try:
@@ -140,7 +140,7 @@ def _read_json(text: str) -> Parts:
         raise InputError(f"line {error.lineno} is not JSON ({error.msg}).") from error
 
 
-def _write_json(tree: Taxonomy) -> str:
+def _write_json(tree: Tree) -> str:
     rows = (f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in _data(tree).items())
     return "{\n" + ",\n".join(rows) + "\n}\n"
 
@@ -178,14 +178,14 @@ def _yaml_loader(yaml: Any) -> Any:
     return Loader
 
 
-def _write_yaml(tree: Taxonomy) -> str:
+def _write_yaml(tree: Tree) -> str:
     yaml = require("yaml", extra="yaml", use="writing YAML")
     readable = all(name.isprintable() for name in tree.names)  # PyYAML leaves some line breaks bare otherwise
     dumped = yaml.safe_dump(_data(tree), allow_unicode=readable, sort_keys=False, default_flow_style=None, width=120)
     return str(dumped)
 
 
-def _data(tree: Taxonomy) -> dict[str, list[Any]]:
+def _data(tree: Tree) -> dict[str, list[Any]]:
     return {"names": list(tree.names), "parents": tree.parents.tolist(), "leaves": tree.leaves.tolist()}
 
 
@@ -200,7 +200,7 @@ def _from_data(data: Any) -> Parts:
 
 class _Format(NamedTuple):
     read: Callable[[str], Parts]
-    write: Callable[[Taxonomy], str]
+    write: Callable[[Tree], str]
 
 
 _JSON = _Format(_read_json, _write_json)

@@ -15,7 +15,7 @@ from labelkin._checks import InputError, check_names
 from labelkin.structure._build import Parts, breadth_first, depth_first, free_name, free_names
 
 if TYPE_CHECKING:
-    from labelkin.structure._taxonomy import Taxonomy
+    from labelkin.structure._tree import Tree
 
 _TOKEN = re.compile(r"(?P<quoted>'(?:[^']|'')*')|(?P<comment>\[[^]]*])|(?P<mark>[(),:;])|(?P<plain>[^\s()[\]',:;]+)")
 _PLAIN = re.compile(r"[A-Za-z0-9.+-]+")
@@ -131,7 +131,7 @@ def _parts(names: list[str | None], parents: list[int], numbers: dict[int, int |
     return breadth_first(filled, parents, leaves)
 
 
-def to_newick(tree: Taxonomy) -> str:
+def to_newick(tree: Tree) -> str:
     walk = depth_first(tree)
     in_order = [node for node in walk if tree.is_leaf[node]] == tree.leaves.tolist()
     numbers = {} if in_order else {node: f"[&class={k}]" for k, node in enumerate(tree.leaves.tolist())}
