@@ -1,15 +1,25 @@
-# Each target needs only Python 3.11+ and make: the environment is made on first use.
+# Each target needs only Python 3.11+ and make: the environment is created on first use.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+WORKERS ?= 2
 
-.PHONY: demo test check docs mutants clean
+.PHONY: demo test test-fast test-slow check docs mutants clean
 
 demo: $(VENV)/ready
 	$(BIN)/labelkin demo
 
+# Every test but the slow ones.
 test: $(VENV)/ready
-	$(BIN)/pytest
+	$(BIN)/pytest -n $(WORKERS) -m "not slow"
+
+# The quick tests of every room, for use while you work.
+test-fast: $(VENV)/ready
+	$(BIN)/pytest -n $(WORKERS) -m "not slow and not long"
+
+# Browser tests, many processes, long training runs.
+test-slow: $(VENV)/ready
+	$(BIN)/pytest -n $(WORKERS) -m slow
 
 check: $(VENV)/ready
 	$(BIN)/ruff check .
@@ -21,7 +31,7 @@ check: $(VENV)/ready
 docs: $(VENV)/ready
 	$(BIN)/python -m labelkin.papers
 
-# Breaks the code in every way listed in tests/mutants.py and sees that the tests go red.
+# Breaks the code in every way listed in tests/mutants.py and checks that the tests fail.
 mutants: $(VENV)/ready
 	$(BIN)/python tests/mutants.py
 

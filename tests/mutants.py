@@ -128,13 +128,17 @@ METHOD_MUTANTS = [
         TREE,
     ),
     Mutant(
-        "tree: one jump too few", "functional/_tree.py", "for jump in tree.jumps:", "for jump in tree.jumps[:-1]:", TREE
+        "tree: one jump too few",
+        "functional/_tree.py",
+        "    for jump in tree.jumps:\n        upward",
+        "    for jump in tree.jumps[:-1]:\n        upward",
+        TREE,
     ),
     Mutant(
         "hierarchical: s_j off by one",
         "functional/_hierarchical.py",
-        "(tree.lengths[target].unsqueeze(-1) - _steps(tree)).clamp_min(0)",
-        "(tree.lengths[target].unsqueeze(-1) - _steps(tree) - 1).clamp_min(0)",
+        "(tree.lengths[target].unsqueeze(-1) - _steps(columns)).clamp_min(0)",
+        "(tree.lengths[target].unsqueeze(-1) - _steps(columns) - 1).clamp_min(0)",
         TREE,
     ),
     Mutant(
@@ -168,8 +172,8 @@ METHOD_MUTANTS = [
     Mutant(
         "conditional softmax: path cut short",
         "functional/_hierarchical.py",
-        "off_path = _steps(tree) >= tree.lengths[target].unsqueeze(-1)",
-        "off_path = _steps(tree) + 1 >= tree.lengths[target].unsqueeze(-1)",
+        "off_path = _steps(columns) >= tree.lengths[target].unsqueeze(-1)",
+        "off_path = _steps(columns) + 1 >= tree.lengths[target].unsqueeze(-1)",
         TREE,
     ),
     Mutant(
@@ -355,10 +359,10 @@ METHOD_MUTANTS = [
         ENDS,
     ),
     Mutant(
-        "conclusion: CRM names the farthest",
+        "final metrics: CRM reports argmax",
         "training/_final_metrics.py",
-        "nearness = -decide.expected_costs(probs, taxonomy)",
-        "nearness = decide.expected_costs(probs, taxonomy)",
+        "k=min(TOP, probs.shape[-1])).after",
+        "k=min(TOP, probs.shape[-1])).before",
         ENDS,
     ),
     Mutant(

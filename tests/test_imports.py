@@ -12,11 +12,10 @@ PUBLIC = [
     "AdaptiveLabels", "CompressedLabelEmbedding", "ConditionalSoftmax", "ConfidencePenalty", "Context", "ConvexHierarchical",
     "Hierarchical", "HierarchicalCrossEntropy", "InputError", "KinClassifier", "LabelEmbedding", "LabelSmoothing",
     "MixedCrossEntropy", "Model", "OBJECTIVES", "Objective", "OneHot", "PretrainedLabelEmbedding", "Retrospection",
-    "SemanticSmoothing", "StaticLabels", "Taxonomy", "__version__", "analysis", "audit",
-    "audit_predictions", "bench", "compare", "data", "decide",
-    "evaluate", "experiments", "functional",
-    "load_run",
-    "metrics", "models", "objectives", "relations", "report", "structure", "train", "training",
+    "SemanticSmoothing", "StaticLabels", "Taxonomy", "__version__", "analysis", "audit", "audit_predictions", "bench",
+    "compare",
+    "comparison", "data", "decide", "doors", "evaluate", "functional", "load_run", "metrics", "models", "objectives", "papers",
+    "relations", "report", "runs", "structure", "train", "training", "translate",
 ]
 NAMES = [
     "adaptive-labels", "compressed-label-embedding", "conditional-softmax", "confidence-penalty", "convex-hierarchical",

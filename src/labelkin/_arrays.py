@@ -20,7 +20,7 @@ def sum_tolerance(dtype: torch.dtype, classes: int) -> float:
     is divided by costs eps / 2 each, and a pairwise sum costs eps / 2 for each of its log2(classes) levels. A number
     below the smallest one of its dtype becomes 0, which matters in float16 only.
     """
-    limits = torch.finfo(dtype)
+    limits = torch.finfo(dtype if dtype.is_floating_point else torch.float64)
     rounding = limits.eps / 2 * (2 + log2(classes))
     smallest = limits.smallest_normal * limits.eps
     return max(LEAST_TOLERANCE, rounding) + classes * smallest / 2

@@ -177,8 +177,8 @@ def test_both_routes_follow_the_rule_on_any_tree(tree: Taxonomy, data: st.DataOb
     probs = torch.tensor([[float(share) for share in shares]], dtype=torch.float64)
     expected = by_the_rule(shares, matrix)
     for costs in (tree, matrix):
-        assert decide.least_cost_top_k(probs, costs, size, kind=kind).tolist() == [expected]
-        assert decide.least_cost(probs, costs, kind=kind).tolist() == expected[:1]
+        assert decide.least_cost_top_k(probs, costs, size, distance=kind).tolist() == [expected]
+        assert decide.least_cost(probs, costs, distance=kind).tolist() == expected[:1]
 
 
 def test_equal_classes_are_ranked_by_position():
@@ -191,8 +191,8 @@ def test_equal_classes_are_ranked_by_position():
 def test_two_rules_side_by_side_by_a_loop(distance: Any):
     tree, probs = tree_of("unbalanced"), draw(60, 12)
     target = torch.multinomial(probs, 1, generator=torch.Generator().manual_seed(4)).squeeze(-1)
-    found = decide.compare_rules(probs, target, tree, k=3, kind=distance)
-    orders = (probs.argsort(dim=-1, descending=True), decide.least_cost_top_k(probs, tree, 3, kind=distance))
+    found = decide.compare_rules(probs, target, tree, k=3, distance=distance)
+    orders = (probs.argsort(dim=-1, descending=True), decide.least_cost_top_k(probs, tree, 3, distance=distance))
     for decided, order in zip((found.before, found.after), orders, strict=True):
         far = [
             [float(tree.distance(distance, y, c)) for c in row[:3]]

@@ -51,7 +51,7 @@ def copy_tree(folder: Path) -> Path:
     copy.mkdir()
     ignored = shutil.ignore_patterns("__pycache__", ".git", ".venv", ".pytest_cache", ".mypy_cache", ".ruff_cache")
     for entry in sorted(ROOT.iterdir()):
-        if entry.name.startswith(".") or entry.name == "shared":
+        if entry.name.startswith(".") or entry.name in ("data", "runs", "shared"):
             continue
         if entry.is_dir():
             shutil.copytree(entry, copy / entry.name, ignore=ignored, symlinks=True)
@@ -64,8 +64,12 @@ def run_tests(copy: Path, tests: str) -> subprocess.CompletedProcess[str]:
     """Run tests of a copy against the sources of that copy."""
     names, _, chosen = tests.partition(" -k ")
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-    command += [str(copy / "tests" / name) for name in names.split()] + (["-k", chosen] if chosen else [])
-    environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    command += [str(next((copy / "tests").rglob(name))) for name in names.split()] + (["-k", chosen] if chosen else [])
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(copy / "src"), str(copy / "tests")]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     environment.setdefault("OMP_NUM_THREADS", "1")
     return subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
 

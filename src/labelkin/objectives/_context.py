@@ -59,8 +59,8 @@ class FromData:
     def similarity(self) -> Tensor:
         """The (K, K) similarity by discriminant analysis of at most about `LDA_SAMPLES` samples."""
         step = max(1, len(self.inputs) // LDA_SAMPLES)
-        weight = {} if self.weights is None else {"weight": self.weights[::step]}
-        return relations.lda(_narrowed(self.inputs[::step]), self.targets[::step], classes=self.classes, **weight)
+        weight = None if self.weights is None else self.weights[::step]
+        return relations.lda(_narrowed(self.inputs[::step]), self.targets[::step], classes=self.classes, weight=weight)
 
     def _class_means(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         flat = self.inputs.reshape(len(self.inputs), -1).double()

@@ -6,6 +6,7 @@ an error. The signature is JSON in a tensor of bytes, so that a state dict holds
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Mapping
 from hashlib import sha256
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from labelkin.objectives._base import Objective
 
 # Options that are no part of a learned state, or that torch or the objective itself checks by shape.
-LEFT_OUT = ("classes", "features", "samples", "taxonomy", "class_weight", "weights", "reduction", "ignore_index")
+LEFT_OUT = (
+    *("classes", "features", "samples", "taxonomy", "weights"),
+    *("class_weight", "class_weight_divisor", "reduction", "ignore_index"),
+)
 SCALARS = (bool, int, float, str, type(None))
 
 
@@ -81,7 +85,8 @@ def check_before_loading(objective: Objective, state: dict[str, Any], prefix: st
 
 
 def _described(objective: Objective) -> dict[str, Any]:
-    options = {name: plain(getattr(objective, name, ())) for name in objective.option_names() if name not in LEFT_OUT}
+    names = inspect.signature(type(objective)).parameters
+    options = {name: plain(getattr(objective, name, ())) for name in names if name not in LEFT_OUT}
     classes, taxonomy = objective.classes, getattr(objective, "taxonomy", None)
     tree = None if taxonomy is None else [list(taxonomy.names), taxonomy.parents.tolist(), taxonomy.leaves.tolist()]
     return {

@@ -105,7 +105,8 @@ def _weighted_means(features: Tensor, labels: Tensor, weight: Tensor, count: int
     whitening = (axes[size > RANK] / deviation).T / size[size > RANK]
     between = (means - (totals / totals.sum()) @ means) @ whitening
     _, size, axes = torch.linalg.svd(totals.sqrt().unsqueeze(-1) * between, full_matrices=False)
-    return between @ axes[size > RANK * size.max()].T
+    projected: Tensor = between @ axes[size > RANK * size.max()].T
+    return projected
 
 
 def _checked_similarity(similarity: str | Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
