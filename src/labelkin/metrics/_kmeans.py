@@ -1,4 +1,4 @@
-"""k-means by Lloyd's iterations, the best of several starts, without looking again at what cannot have changed."""
+"""k-means by Lloyd's algorithm, the best of several starts; an iteration recomputes only what changed."""
 
 import math
 from typing import NamedTuple
@@ -17,12 +17,12 @@ class Clusters(NamedTuple):
     scale: Tensor
 
     def place(self, rows: Tensor) -> Tensor:
-        """(m,): the cluster whose centre is nearest to each row."""
+        """Return (m,) the cluster whose center is nearest to each row."""
         return _scores(_brought(rows, self.origin, self.scale), self.centres).argmin(0)
 
 
 class _Runs(NamedTuple):
-    """Starts side by side. A score is a squared distance less the row's own square, which no choice depends on."""
+    """Several starts side by side. A score is a squared distance without the square of the row, which affects no choice."""
 
     rows: Tensor  # (n, F)
     squares: Tensor  # (n,)
@@ -31,9 +31,10 @@ class _Runs(NamedTuple):
 
 
 def fit(rows: Tensor, clusters: int, *, starts: int = 10, seed: int = 0) -> Clusters:
-    """The best of `starts` runs, each from centres drawn by greedy k-means++ (Arthur and Vassilvitskii, 2007).
+    """Return the best of `starts` runs, each initialized by greedy k-means++ (Arthur and Vassilvitskii, 2007).
 
-    It ends as scikit-learn's does: no row moves, or the centres have settled. In float32, centred and scaled first.
+    A run ends as in scikit-learn, when no row changes its cluster or the centers have settled. Rows are centered, scaled and
+    computed in float32.
     """
     origin = rows.mean(0, dtype=torch.float64)
     scale = torch.maximum(rows.amax(0) - origin, origin - rows.amin(0)).amax()
@@ -56,13 +57,15 @@ def _brought(rows: Tensor, origin: Tensor, scale: Tensor) -> Tensor:
 
 
 def _scores(rows: Tensor, centres: Tensor) -> Tensor:
-    """(k, n)"""
+    """Return (k, n) scores."""
     return torch.addmm(centres.square().sum(1, keepdim=True), centres, rows.T, alpha=-2)
 
 
 def _seeded(rows: Tensor, clusters: int, starts: int, draw: torch.Generator) -> _Runs:
-    """Each next centre is, of a few rows drawn in proportion to their squared distance from the centres so far, the one
-    that lowers the sum of these most. The scores on the way are those of the first iteration.
+    """Choose initial centers for all starts.
+
+    Each next center is the best of a few rows that are drawn in proportion to their squared distance from the centers so far:
+    the one that reduces the sum of these distances most. The scores are reused in the first iteration.
     """
     every = torch.arange(starts, device=rows.device)
     squares = rows.square().sum(1)
@@ -83,14 +86,14 @@ def _any(weights: Tensor, draw: torch.Generator) -> Tensor:
 
 
 def _drawn(weights: Tensor, count: int, draw: torch.Generator) -> Tensor:
-    """(starts, count) positions, in proportion to the weights; the first where all are 0."""
+    """Return (starts, count) positions drawn in proportion to the weights; the first position if all weights are 0."""
     upto = weights.double().cumsum(1)
     at = torch.rand(len(weights), count, generator=draw, dtype=torch.float64).to(weights.device) * upto[:, -1:]
     return torch.searchsorted(upto, at).clamp_(max=weights.shape[1] - 1)
 
 
 def _iterate(runs: _Runs) -> None:
-    """Lloyd's iterations of all starts, in place: sums follow the rows that moved, scores the centres that did."""
+    """Run Lloyd's iterations of all starts in place, updating only the sums and scores that changed."""
     starts, clusters, _ = runs.centres.shape
     settled = TOLERANCE * float(runs.rows.var(0, correction=0).mean())
     sums = torch.zeros_like(runs.centres)
@@ -121,7 +124,7 @@ def _iterate(runs: _Runs) -> None:
 
 
 def _labels(runs: _Runs, start: int) -> Tensor:
-    """(n,): each row's nearest centre; one that is nearest to none takes a row that lies farthest from its own."""
+    """Return (n,) the nearest center of each row; an empty cluster takes a row that is far from its center."""
     best, labels = runs.scores[start].min(0)
     empty = (labels.bincount(minlength=runs.scores.shape[1]) == 0).nonzero().flatten()
     if len(empty):
