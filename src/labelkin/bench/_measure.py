@@ -139,7 +139,7 @@ def main(benchmark: str, sizes: str, threads: str) -> None:
     import torch
 
     torch.set_num_threads(int(threads))
-    every_call = import_module(f"labelkin.bench.{benchmark}").every_call(**json.loads(sizes))
+    every_call = import_module(f"labelkin.bench._{benchmark}").every_call(**json.loads(sizes))
     before = _peak_bytes()
     begun, cpu_begun = time.perf_counter(), time.process_time()
     for call in every_call:

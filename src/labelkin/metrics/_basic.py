@@ -116,7 +116,7 @@ def summary(scores: Tensor, target: Tensor, taxonomy: Taxonomy | None = None) ->
         found["top5"] = top_k_accuracy(scores, target, k=5).mean
     if taxonomy is not None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedMetric)  # without mistakes the NaN says so itself
+            warnings.simplefilter("ignore", UndefinedMetric)  # NaN means that there are no mistakes
             found["severity"] = mistake_severity(predicted, target, taxonomy).mean
     return found
 

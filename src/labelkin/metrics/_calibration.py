@@ -11,7 +11,7 @@ from labelkin.metrics._basic import mean_of
 from labelkin.metrics._result import Metric, warn_undefined
 from labelkin.metrics._validation import check_probs
 
-ROWS = 256  # brought to double precision at a time, which no cache is too small for
+ROWS = 256  # converted to double precision at a time, so that they stay in the cache
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,5 +100,5 @@ def _curve(argument: str, given: "Numbers") -> "Tensor":
 
     found = numbers(argument, given)
     if not len(found):
-        raise InputError(f"{argument}: expected an accuracy for each epoch, got none.")
+        raise InputError(f"{argument}: expected one accuracy per epoch, got none.")
     return found

@@ -213,6 +213,6 @@ def _nodes(argument: str, given: Tensor, tree: TreeTensors, positions: Positions
 def _ratio(metric: str, part: Tensor, whole: Tensor) -> Metric:
     total = float(whole.sum())
     if not total:
-        reason = "there are no samples" if not len(part) else "every answer that it divides by is the root"
+        reason = "there are no samples" if not len(part) else "the only node in the denominator is the root"
         warn_undefined(f"{metric}: {reason}, so it is undefined (NaN).", stacklevel=4)
     return Metric(float(part.sum().double() / whole.sum()), part.double() / whole)

@@ -30,7 +30,7 @@ class StructureCorrelation(Metric):
         0
     """
 
-    dropped: int  # classes whose distances are all equal, here or in the reference
+    dropped: int  # classes whose distances are all equal, in the labels or in the reference
 
 
 def structure_correlation(labels: Table, reference_distances: Table, *, given: Given) -> StructureCorrelation:
@@ -58,14 +58,14 @@ def structure_correlation(labels: Table, reference_distances: Table, *, given: G
     here = _between(labels) if given == "vectors" else distance_table("labels", labels)
     reference = distance_table("reference_distances", reference_distances, len(here))
     if len(here) < 3:
-        raise InputError(f"labels: expected at least 3 classes, to have distances to compare, got {len(here)}.")
+        raise InputError(f"labels: expected at least 3 classes, got {len(here)}.")
     per_class = torch.tensor(
         [_tau(ours, theirs) for ours, theirs in zip(_others(here), _others(reference), strict=True)],
         dtype=torch.float64,
     )
     dropped = int(per_class.isnan().sum())
     if dropped == len(per_class):
-        warn_undefined("structure_correlation: every class has all its distances equal, so it is undefined (NaN).")
+        warn_undefined("structure_correlation: in every class all distances are equal, so it is undefined (NaN).")
     return StructureCorrelation(float(torch.nanmean(per_class)), per_class, dropped)
 
 
@@ -74,7 +74,7 @@ def _between(labels: Table) -> Tensor:
     check_rows("labels", vectors)
     row, column = torch.triu_indices(len(vectors), len(vectors), offset=1)
     distances = vectors.new_zeros(len(vectors), len(vectors))
-    distances[row, column] = torch.pdist(vectors)  # not by a matrix product, from which equal distances come unequal
+    distances[row, column] = torch.pdist(vectors)  # a matrix product would make equal distances unequal
     return distances + distances.T
 
 
@@ -91,6 +91,6 @@ def _tau(ours: Tensor, theirs: Tensor) -> float:
 
     if ours.min() == ours.max() or theirs.min() == theirs.max():
         return float("nan")
-    if len(ours) == 2:  # of which scipy takes the variance, which is undefined
+    if len(ours) == 2:  # scipy would compute a variance that is undefined
         return float(torch.sign((ours[1] - ours[0]) * (theirs[1] - theirs[0])))
     return float(np.asarray(kendalltau(ours.numpy(), theirs.numpy(), method="asymptotic").statistic))

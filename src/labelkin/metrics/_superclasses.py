@@ -67,14 +67,12 @@ def superclass_accuracy_by_kmeans(
     check_scores("outputs", outputs, target, train_outputs.shape[1])
     group, count = group_of_class(groups, outputs.shape[1])
     if len(train_outputs) < count:
-        raise InputError(
-            f"train_outputs: expected a row for each of {count} groups at least, got {len(train_outputs)}."
-        )
+        raise InputError(f"train_outputs: expected at least {count} rows, one per group, got {len(train_outputs)}.")
     if not len(outputs):
         return mean_of("superclass_accuracy_by_kmeans", torch.zeros(0))
     for argument, given in (("train_outputs", train_outputs), ("outputs", outputs)):
         if not given.isfinite().all():
-            raise InputError(f"{argument}: expected finite numbers, got {int(given.isinf().sum())} infinite ones.")
+            raise InputError(f"{argument}: expected finite numbers, got {int(given.isinf().sum())} infinite numbers.")
     found = kmeans.fit(train_outputs.detach(), count, starts=10, seed=seed)
     clusters = found.place(outputs.detach().to(train_outputs.device)).cpu().numpy()
     true = group.cpu().numpy()[target.cpu().numpy()]

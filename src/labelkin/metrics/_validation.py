@@ -44,7 +44,7 @@ def check_scores(
 def check_rows(argument: str, rows: Tensor, *, read_values: bool = True) -> None:
     """Check floating-point numbers (n, K) without NaN."""
     if not isinstance(rows, Tensor) or rows.ndim != 2 or not rows.shape[1]:
-        raise InputError(f"{argument}: expected a tensor of shape (n, K), one column a class, got {_shape(rows)}.")
+        raise InputError(f"{argument}: expected a tensor of shape (n, K), one column per class, got {_shape(rows)}.")
     if not rows.dtype.is_floating_point:
         raise InputError(f"{argument}: expected floating-point numbers, got {rows.dtype}.")
     if not read_values or not rows.sum().isnan():  # the sum of numbers is NaN only with NaN or infinities among them
@@ -54,7 +54,7 @@ def check_rows(argument: str, rows: Tensor, *, read_values: bool = True) -> None
         where = missing.any(-1).nonzero().flatten().tolist()
         raise InputError(
             f"{argument}: {int(missing.sum())} NaN in {len(where)} of {len(rows)} rows ({listed(where)}); "
-            "leave these samples out, or find where they come from."
+            "leave these samples out, or find their cause."
         )
 
 
@@ -88,7 +88,7 @@ def distance_table(argument: str, given: Table, classes: int | None = None) -> T
     if own.any():
         raise InputError(
             f"{argument}: expected 0 from each class to itself, got {float(own.max()):.3g} on the diagonal; "
-            "where these are similarities, pass distances."
+            "if these are similarities, pass distances instead."
         )
     return found
 

@@ -186,7 +186,7 @@ def scaled(distances: Table, classes: int, *, normalize: bool) -> Tensor:
         return found
     mean = found.sum() / (classes * (classes - 1))
     if not mean > 0:
-        raise InputError("distances: they are all 0 and have no mean to normalize by; pass normalize=False.")
+        raise InputError("distances: expected distances above 0 to normalize by, got only zeros; pass normalize=False.")
     return found / mean
 
 

@@ -204,7 +204,7 @@ class Constructors(Tree):
         Example:
             >>> from labelkin import Taxonomy
             >>> Taxonomy.from_wordnet(["cat", "bat"], rule="shortest").names
-            ('animal.n.01', 'bat', 'cat')
+            ('animal.n.01', 'cat', 'bat')
         """
         parts = wordnet.from_wordnet(names, senses=senses, rule=rule, database=database)
         tree = cls(*parts).reorder(names)

@@ -1,4 +1,4 @@
-"""A tree in words: its counts, and a drawing with box characters."""
+"""Counts of a tree, and a drawing of it with box characters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 
 class Description(NamedTuple):
-    """What `Taxonomy.describe` counts; depths are edges from the root to a class."""
+    """Counts of a tree, as returned by `Taxonomy.describe`; depths are edges from the root to a class.
+
+    Example:
+        >>> from labelkin import Taxonomy
+        >>> Taxonomy.from_nested({"pet": ["cat", "dog"], "vehicle": ["car"]}).describe().widest_node
+        'root'
+    """
 
     classes: int
     nodes: int
@@ -26,6 +32,7 @@ class Description(NamedTuple):
 
 
 def describe(tree: Tree) -> Description:
+    """Count the nodes of a tree."""
     depths = tree.depth[tree.leaves]
     widths = np.bincount(tree.parents[1:], minlength=len(tree))
     widest = int(widths.argmax())
@@ -43,14 +50,14 @@ def describe(tree: Tree) -> Description:
 
 
 def draw(tree: Tree, *, limit: int | None) -> str:
-    """The `limit` nodes nearest to the root; the nodes left out below one are counted in their place."""
+    """Draw the `limit` nodes nearest to the root; a line counts the nodes that are left out below a node."""
     if limit is not None:
         check_count("limit", limit)
     shown = np.zeros(len(tree), dtype=np.bool_)
     shown[np.argsort(tree.depth, kind="stable")[:limit]] = True
     sizes = _sizes(tree)
     lines: list[str] = []
-    waiting = [(0, "", "")]  # node, what stands before its name, what stands before the names below it
+    waiting = [(0, "", "")]  # node, prefix of its line, prefix of the lines below it
     while waiting:
         node, own, below = waiting.pop()
         if node < 0:
@@ -70,7 +77,7 @@ def draw(tree: Tree, *, limit: int | None) -> str:
 
 
 def _sizes(tree: Tree) -> list[int]:
-    """The number of nodes at and below each node."""
+    """Return the number of nodes at and below each node."""
     parents, sizes = tree.parents.tolist(), [1] * len(tree)
     for node in range(len(tree) - 1, 0, -1):
         sizes[parents[node]] += sizes[node]
