@@ -25,7 +25,7 @@ def names() -> tuple[str, ...]:
 
     Example:
         >>> from labelkin.structure import catalogue
-        >>> "cifar100-superclasses" in catalogue.names()
+        >>> "cifar100" in catalogue.names()
         True
     """
     return tuple(sorted(_files()))
@@ -42,7 +42,7 @@ def taxonomy(name: str) -> Taxonomy:
 
     Example:
         >>> from labelkin.structure import catalogue
-        >>> catalogue.taxonomy("cifar100-superclasses")
+        >>> catalogue.taxonomy("cifar100")
         Taxonomy(100 classes, 121 nodes, depth 2)
     """
     entry = _entry(name, "tree", "an order of classes; call catalogue.order instead")
@@ -60,7 +60,7 @@ def groups(name: str) -> dict[str, tuple[str, ...]]:
 
     Example:
         >>> from labelkin.structure import catalogue
-        >>> len(catalogue.groups("cifar100-superclasses"))
+        >>> len(catalogue.groups("cifar100"))
         20
     """
     tree = taxonomy(name)
@@ -79,6 +79,11 @@ def order(name: str) -> tuple[str, ...]:
 
     Returns:
         The names of the classes.
+
+    Example:
+        >>> from labelkin.structure import catalogue
+        >>> catalogue.order("digits")[:3]
+        ('0', '1', '2')
     """
     return tuple(_entry(name, "order", "a tree; call catalogue.taxonomy instead")["order"])
 
@@ -90,7 +95,12 @@ def source(name: str) -> str:
         name: One of `names()`.
 
     Returns:
-        One or two sentences.
+        A short text.
+
+    Example:
+        >>> from labelkin.structure import catalogue
+        >>> bool(catalogue.source("digits"))
+        True
     """
     return str(_entry(name, "source", "")["source"])
 

@@ -124,7 +124,7 @@ def save(tree: Tree, path: str | os.PathLike[str]) -> None:
     except InputError as error:
         raise InputError(f"{target}: {error}") from error
     if not target.parent.is_dir():
-        raise InputError(f"{target}: the folder {str(target.parent)!r} does not exist; create it first.")
+        raise InputError(f"{target}: there is no folder {str(target.parent)!r}; create it first.")
     write_text(target, text)
 
 
