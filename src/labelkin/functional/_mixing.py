@@ -1,4 +1,4 @@
-"""Learned mixing (004): the penalties as printed, and parametrizations that cannot leave their constraints."""
+"""Learned mixing (004): the penalties as printed, and parametrizations that always satisfy the constraints."""
 
 import torch
 import torch.nn.functional as F

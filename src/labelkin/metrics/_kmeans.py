@@ -7,18 +7,20 @@ import torch
 from torch import Tensor
 
 ITERATIONS = 300
-TOLERANCE = 1e-4  # of the columns' mean variance: centres that move less, squared and summed, have settled
+TOLERANCE = 1e-4  # centers have settled if their summed squared moves are below this share of the mean variance
 
 
 class Clusters(NamedTuple):
-    centres: Tensor  # (k, F) float32, of rows brought to `origin` and `scale`
-    inertia: float  # squared distances of the rows to their centres, summed
+    """Centers of clusters, for rows that are centered at `origin` and divided by `scale`."""
+
+    centers: Tensor  # (k, F) float32
+    inertia: float  # sum of the squared distances of the rows to their centers
     origin: Tensor  # (F,)
     scale: Tensor
 
     def place(self, rows: Tensor) -> Tensor:
         """Return (m,) the cluster whose center is nearest to each row."""
-        return _scores(_brought(rows, self.origin, self.scale), self.centres).argmin(0)
+        return _scores(_brought(rows, self.origin, self.scale), self.centers).argmin(0)
 
 
 class _Runs(NamedTuple):
@@ -26,7 +28,7 @@ class _Runs(NamedTuple):
 
     rows: Tensor  # (n, F)
     squares: Tensor  # (n,)
-    centres: Tensor  # (starts, k, F)
+    centers: Tensor  # (starts, k, F)
     scores: Tensor  # (starts, k, n)
 
 
@@ -41,24 +43,24 @@ def fit(rows: Tensor, clusters: int, *, starts: int = 10, seed: int = 0) -> Clus
     scale = torch.where(scale > 0, scale, 1.0)
     brought = _brought(rows, origin, scale)
     draw = torch.Generator().manual_seed(seed)
-    at_once = max(1, rows.shape[1] // clusters)  # whose scores take no more memory than the rows
+    at_once = max(1, rows.shape[1] // clusters)  # their scores take no more memory than the rows
     best = math.inf
     for first in range(0, starts, at_once):
         runs = _seeded(brought, clusters, min(at_once, starts - first), draw)
         _iterate(runs)
         inertia = (runs.scores.amin(1).double() + runs.squares).sum(1)
         if inertia.min() < best:
-            best, centres = float(inertia.min()), runs.centres[inertia.argmin()].clone()
-    return Clusters(centres, best * float(scale) ** 2, origin, scale)
+            best, centers = float(inertia.min()), runs.centers[inertia.argmin()].clone()
+    return Clusters(centers, best * float(scale) ** 2, origin, scale)
 
 
 def _brought(rows: Tensor, origin: Tensor, scale: Tensor) -> Tensor:
     return ((rows - origin) / scale).float()
 
 
-def _scores(rows: Tensor, centres: Tensor) -> Tensor:
+def _scores(rows: Tensor, centers: Tensor) -> Tensor:
     """Return (k, n) scores."""
-    return torch.addmm(centres.square().sum(1, keepdim=True), centres, rows.T, alpha=-2)
+    return torch.addmm(centers.square().sum(1, keepdim=True), centers, rows.T, alpha=-2)
 
 
 def _seeded(rows: Tensor, clusters: int, starts: int, draw: torch.Generator) -> _Runs:
@@ -94,9 +96,9 @@ def _drawn(weights: Tensor, count: int, draw: torch.Generator) -> Tensor:
 
 def _iterate(runs: _Runs) -> None:
     """Run Lloyd's iterations of all starts in place, updating only the sums and scores that changed."""
-    starts, clusters, _ = runs.centres.shape
+    starts, clusters, _ = runs.centers.shape
     settled = TOLERANCE * float(runs.rows.var(0, correction=0).mean())
-    sums = torch.zeros_like(runs.centres)
+    sums = torch.zeros_like(runs.centers)
     counts = runs.rows.new_zeros(starts, clusters)
     labels = [_labels(runs, start) for start in range(starts)]
     for start, own in enumerate(labels):
@@ -107,8 +109,8 @@ def _iterate(runs: _Runs) -> None:
         for start in running:
             counts[start] = labels[start].bincount(minlength=clusters)
         means = sums[touched] / counts[touched].unsqueeze(-1)
-        shift = torch.zeros_like(counts).masked_scatter_(touched, (means - runs.centres[touched]).square().sum(-1))
-        runs.centres[touched] = means
+        shift = torch.zeros_like(counts).masked_scatter_(touched, (means - runs.centers[touched]).square().sum(-1))
+        runs.centers[touched] = means
         runs.scores[touched] = _scores(runs.rows, means)
         touched.zero_()
         for start in [start for start in running if shift[start].sum() > settled]:

@@ -1,4 +1,4 @@
-"""The constructor arguments that every objective takes, and the signature that shows them."""
+"""The constructor arguments that all objectives share, their checks, and their display in signatures and `repr`."""
 
 import inspect
 from collections.abc import Callable

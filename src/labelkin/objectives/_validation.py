@@ -86,7 +86,7 @@ def _flat_batch(
 
 
 def without_padding(rows: Tensor, weight: Tensor) -> Tensor:
-    """Set rows of weight 0 to 0, so that what padding holds, such as NaN, reaches neither the loss nor the gradients."""
+    """Set rows of weight 0 to 0, so that values of padding, such as NaN, affect neither the loss nor the gradients."""
     padding = weight == 0
     if _may_look(padding) and not padding.any():
         return rows
