@@ -479,9 +479,9 @@ METHOD_MUTANTS = [
     ),
     Mutant(
         "metrics: a collection takes one tree's sums for another's",
-        "metrics/_torchmetrics.py",
-        'told = crc32(b"".join(_bytes_of(part) for part in by)).to_bytes(4, "big")',
-        "told = bytes(4)",
+        "metrics/_torchmetrics_base.py",
+        'settings = crc32(b"".join(_bytes_of(part) for part in by)).to_bytes(4, "big")',
+        "settings = bytes(4)",
         "test_metrics_modules.py -k collection",
     ),
     Mutant(

@@ -1,7 +1,7 @@
 """Checks of tensors of probabilities and of class positions, and the ranking of scores."""
 
 from collections.abc import Callable, Sequence
-from math import log2
+from math import isfinite, log2
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,9 @@ def check_probs(
         return
     room = sum_tolerance(probs.dtype, probs.shape[-1]) if tolerance is None else tolerance
     low, high = (float(end) for end in probs.aminmax())
-    if not (low >= 0 and high <= 1 + room):  # NaN is refused as well
+    if not isfinite(low) or not isfinite(high):
+        raise InputError(f"{argument}: expected finite probabilities, got NaN or infinity.")
+    if low < 0 or high > 1 + room:
         raise InputError(
             f"{argument}: expected probabilities from 0 to 1, got values from {low:.4g} to {high:.4g}, which look like "
             f"logits or log-probabilities; {hint}."

@@ -497,7 +497,7 @@ def test_few_samples_no_mistakes_and_two_classes():
     assert math.isnan(perfect.hierarchy.severity)
     assert perfect.structure is None
     assert "undefined" in str(perfect)
-    assert any("Temperature: the best value lies beyond" in note for note in perfect.notes)
+    assert any("Temperature: the best value is beyond the limit" in note for note in perfect.notes)
     two = audit({"target": np.array([0, 1] * 20), "probs": np.array([[0.6, 0.4]] * 40)})
     assert two.structure is None
     assert any("needs at least 3 classes" in sentence for sentence in two.left_out)

@@ -177,7 +177,7 @@ LOSSES = [
     (lambda: one_hot.loss(Z, Y.float()), "target: expected class probabilities of shape (4, 3), got (4,)"),
     (lambda: one_hot.loss(Z, torch.ones(4, 3)), "target: expected rows that sum to 1"),
     (lambda: one_hot.loss(Z, torch.tensor([[2.0, -1, 0]] * 4)), "target: expected probabilities from 0 to 1"),
-    (lambda: one_hot.loss(Z, torch.full((4, 3), NAN)), "target: expected probabilities from 0 to 1"),
+    (lambda: one_hot.loss(Z, torch.full((4, 3), NAN)), "target: expected finite probabilities"),
     (lambda: one_hot.loss(Z[:0], Y[:0]), "outputs: expected at least one sample, got an empty batch"),
     (lambda: one_hot.loss(torch.zeros(4, 5), Y), "outputs: expected shape (..., 3)"),
     (lambda: one_hot.loss(Z[0], Y[0]), "outputs: expected shape (..., 3) with at least one leading axis, got (3,)"),

@@ -378,7 +378,7 @@ def test_temperature_never_makes_its_own_data_less_likely(seed: int):
 @pytest.mark.parametrize(("sign", "end"), [(1, 1e-3), (-1, 1e3)])
 def test_temperature_without_a_best_value_warns(sign: int, end: float):
     target = torch.arange(6) % 3
-    with pytest.warns(UserWarning, match="the best value lies beyond"):
+    with pytest.warns(UserWarning, match="the best value is beyond the limit"):
         assert decide.Temperature().fit(sign * F.one_hot(target).float(), target).value == end
 
 

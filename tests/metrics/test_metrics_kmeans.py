@@ -16,7 +16,7 @@ DIGITS = torch.tensor(load_digits().data)
 
 
 def centres_of(found: kmeans.Clusters) -> torch.Tensor:
-    return found.centres.double() * found.scale + found.origin
+    return found.centers.double() * found.scale + found.origin
 
 
 @pytest.mark.parametrize("clusters", [5, 10, 40])  # 12, 6 and 1 starts at once
@@ -47,7 +47,7 @@ def test_a_fit_has_nowhere_to_go_by_a_literal_step(dtype: torch.dtype):
 def test_more_starts_are_never_worse_and_a_seed_repeats():
     few, many = (kmeans.fit(DIGITS, 10, starts=starts, seed=3).inertia for starts in (1, 6))
     assert many <= few
-    assert torch.equal(kmeans.fit(DIGITS, 10, seed=3).centres, kmeans.fit(DIGITS, 10, seed=3).centres)
+    assert torch.equal(kmeans.fit(DIGITS, 10, seed=3).centers, kmeans.fit(DIGITS, 10, seed=3).centers)
 
 
 @pytest.mark.parametrize(("factor", "offset"), [(1e-25, 0), (1e25, 0), (1.0, 1e6)])
@@ -72,7 +72,7 @@ def test_a_cluster_left_without_rows_takes_the_farthest():
     centres = torch.tensor([[1.0], [100.0]])  # none is nearest to the second
     runs = kmeans._Runs(rows, rows.square().sum(1), centres[None].clone(), kmeans._scores(rows, centres)[None])
     kmeans._iterate(runs)
-    assert runs.centres.flatten().tolist() == [1.0, 30.0]
+    assert runs.centers.flatten().tolist() == [1.0, 30.0]
 
 
 @pytest.mark.parametrize("which", ["train_outputs", "outputs"])

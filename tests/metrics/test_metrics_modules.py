@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
+import torchmetrics
 from torch import Tensor
 from torchmetrics import MetricCollection
 
 from labelkin import InputError, metrics
 from labelkin._extras import MissingExtra
-from labelkin.metrics import _torchmetrics as modules
 from labelkin.metrics._tree_tensors import class_distances, tree_tensors
 from labelkin.structure import DISTANCES as DISTANCES_KNOWN
 from support.trees import KINDS, random_taxonomy
@@ -39,49 +39,49 @@ def weighted(predicted: Tensor, target: Tensor, *, normalize: bool) -> float:
 
 
 CASES = {  # the class, what it takes, and the function of all samples
-    "accuracy": (modules.Accuracy, "predicted", lambda p, y: metrics.accuracy(p, y).mean),
-    "top 3": (lambda: modules.TopKAccuracy(k=3), "probs", lambda p, y: metrics.top_k_accuracy(p, y, k=3).mean),
+    "accuracy": (metrics.Accuracy, "predicted", lambda p, y: metrics.accuracy(p, y).mean),
+    "top 3": (lambda: metrics.TopKAccuracy(k=3), "probs", lambda p, y: metrics.top_k_accuracy(p, y, k=3).mean),
     "severity": (
-        lambda: modules.MistakeSeverity(taxonomy=TREE),
+        lambda: metrics.MistakeSeverity(taxonomy=TREE),
         "predicted",
         lambda p, y: metrics.mistake_severity(p, y, TREE).mean,
     ),
     "distance": (
-        lambda: modules.AverageDistance(taxonomy=TREE, k=5, distance="edges"),
+        lambda: metrics.AverageDistance(taxonomy=TREE, k=5, distance="edges"),
         "probs",
         lambda p, y: metrics.average_distance(p, y, TREE, k=5, distance="edges").mean,
     ),
     "precision": (
-        lambda: modules.HierarchicalPrecision(taxonomy=TREE),
+        lambda: metrics.HierarchicalPrecision(taxonomy=TREE),
         "predicted",
         lambda p, y: metrics.hierarchical_precision(p, y, TREE).mean,
     ),
     "recall": (
-        lambda: modules.HierarchicalRecall(taxonomy=TREE),
+        lambda: metrics.HierarchicalRecall(taxonomy=TREE),
         "predicted",
         lambda p, y: metrics.hierarchical_recall(p, y, TREE).mean,
     ),
     "f1": (
-        lambda: modules.HierarchicalF1(taxonomy=TREE),
+        lambda: metrics.HierarchicalF1(taxonomy=TREE),
         "predicted",
         lambda p, y: metrics.hierarchical_f1(p, y, TREE).mean,
     ),
     "weighted": (
-        lambda: modules.WeightedAccuracy(distances=DISTANCES),
+        lambda: metrics.WeightedAccuracy(distances=DISTANCES),
         "predicted",
         lambda p, y: weighted(p, y, normalize=False),
     ),
     "weighted, normalized": (
-        lambda: modules.WeightedAccuracy(distances=DISTANCES, normalize=True),
+        lambda: metrics.WeightedAccuracy(distances=DISTANCES, normalize=True),
         "predicted",
         lambda p, y: weighted(p, y, normalize=True),
     ),
     "calibration": (
-        lambda: modules.CalibrationError(bins=7),
+        lambda: metrics.CalibrationError(bins=7),
         "probs",
         lambda p, y: metrics.expected_calibration_error(p, y, bins=7).error,
     ),
-    "brier": (modules.BrierScore, "probs", lambda p, y: metrics.brier_score(p, y).mean),
+    "brier": (metrics.BrierScore, "probs", lambda p, y: metrics.brier_score(p, y).mean),
 }
 every_case = pytest.mark.parametrize("name", CASES)
 pytestmark = pytest.mark.filterwarnings(
@@ -127,7 +127,7 @@ def test_without_samples_it_is_undefined(name: str):
 
 
 def test_a_batch_without_mistakes_is_passed_over_in_silence(recwarn):
-    metric = modules.MistakeSeverity(taxonomy=TREE)
+    metric = metrics.MistakeSeverity(taxonomy=TREE)
     metric.update(torch.tensor([1, 2]), torch.tensor([1, 2]))
     metric.update(torch.tensor([1]), torch.tensor([0]))
     assert float(metric.compute()) == TREE.distance("height", 0, 1)
@@ -166,9 +166,10 @@ def test_distances_on_tensors_are_the_taxonomys(tree_kind: str, kind):
 
 
 def test_the_classes_are_at_the_package():
-    for name in modules.__all__:
-        assert getattr(metrics, name) is getattr(modules, name)
-        assert name in dir(metrics)
+    public = {name: getattr(metrics, name) for name in metrics.__all__}
+    kinds = {name for name, kind in public.items() if isinstance(kind, type) and issubclass(kind, torchmetrics.Metric)}
+    assert kinds == {type(make()).__name__ for make, _, _ in CASES.values()}
+    assert kinds <= set(dir(metrics))
     with pytest.raises(AttributeError, match="no attribute 'Accurac'"):
         _ = metrics.Accurac
 
@@ -176,7 +177,7 @@ def test_the_classes_are_at_the_package():
 def test_hierarchical_classes_take_nodes():
     draw = torch.Generator().manual_seed(0)
     nodes, target = torch.randint(len(TREE), (30,), generator=draw), torch.randint(CLASSES, (30,), generator=draw)
-    metric = modules.HierarchicalF1(taxonomy=TREE, predicted_as="nodes")
+    metric = metrics.HierarchicalF1(taxonomy=TREE, predicted_as="nodes")
     metric.update(nodes, target)
     expected = metrics.hierarchical_f1(nodes, target, TREE, predicted_as="nodes").mean
     assert float(metric.compute()) == pytest.approx(expected)
@@ -191,9 +192,9 @@ def test_values_are_checked_on_the_cpu(name: str):
 
 def test_without_torchmetrics_one_sentence_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "torchmetrics", None)
-    monkeypatch.delitem(sys.modules, "labelkin.metrics._torchmetrics")
+    monkeypatch.delitem(sys.modules, "labelkin.metrics._torchmetrics_base")
     with pytest.raises(MissingExtra, match=r"needs torchmetrics.*pip install 'labelkin\[torchmetrics\]'"):
-        import_module("labelkin.metrics._torchmetrics")
+        import_module("labelkin.metrics._torchmetrics_base")
 
 
 def test_the_functions_import_neither_torchmetrics_nor_scikit_learn():
@@ -230,11 +231,11 @@ def test_a_collection_keeps_metrics_apart_that_begin_alike():
     other = random_taxonomy(np.random.default_rng(5), 10, "unbalanced")
     tree = random_taxonomy(np.random.default_rng(6), 10, "unbalanced")
     apart = {
-        "top 1": modules.TopKAccuracy(k=1),
-        "top 5": modules.TopKAccuracy(k=5),
-        "height": modules.AverageDistance(taxonomy=tree),
-        "edges": modules.AverageDistance(taxonomy=tree, distance="edges"),
-        "other": modules.AverageDistance(taxonomy=other),
+        "top 1": metrics.TopKAccuracy(k=1),
+        "top 5": metrics.TopKAccuracy(k=5),
+        "height": metrics.AverageDistance(taxonomy=tree),
+        "edges": metrics.AverageDistance(taxonomy=tree, distance="edges"),
+        "other": metrics.AverageDistance(taxonomy=other),
     }
     collection = MetricCollection(copy.deepcopy(apart))
     for scores, target in [(wide(2), torch.tensor([0, 0])), (wide(10), torch.full((10,), 3))]:
@@ -246,9 +247,9 @@ def test_a_collection_keeps_metrics_apart_that_begin_alike():
 
 def test_a_collection_keeps_trees_and_tables_apart():
     trees = [random_taxonomy(np.random.default_rng(seed), CLASSES, "unbalanced") for seed in (1, 2)]
-    apart = {f"severity {i}": modules.MistakeSeverity(taxonomy=tree) for i, tree in enumerate(trees)}
-    apart |= {f"f1 {i}": modules.HierarchicalF1(taxonomy=tree) for i, tree in enumerate(trees)}
-    apart |= {f"weighted {i}": modules.WeightedAccuracy(distances=t.distance("semantic")) for i, t in enumerate(trees)}
+    apart = {f"severity {i}": metrics.MistakeSeverity(taxonomy=tree) for i, tree in enumerate(trees)}
+    apart |= {f"f1 {i}": metrics.HierarchicalF1(taxonomy=tree) for i, tree in enumerate(trees)}
+    apart |= {f"weighted {i}": metrics.WeightedAccuracy(distances=t.distance("semantic")) for i, t in enumerate(trees)}
     collection = MetricCollection(copy.deepcopy(apart))
     right = torch.zeros(3, dtype=torch.int64)
     for predicted, target in [(right, right), (torch.arange(CLASSES), torch.arange(CLASSES).flip(0))]:
@@ -259,6 +260,6 @@ def test_a_collection_keeps_trees_and_tables_apart():
 
 
 def test_a_collection_still_shares_what_is_the_same():
-    same = MetricCollection([modules.HierarchicalPrecision(taxonomy=TREE), modules.HierarchicalRecall(taxonomy=TREE)])
+    same = MetricCollection([metrics.HierarchicalPrecision(taxonomy=TREE), metrics.HierarchicalRecall(taxonomy=TREE)])
     same.update(torch.tensor([0, 1]), torch.tensor([0, 2]))
     assert [len(group) for group in same.compute_groups.values()] == [2]

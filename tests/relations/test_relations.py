@@ -259,7 +259,7 @@ def test_lda_class_at_the_centre_counts_as_distance_one():
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")  # scikit-learn's, of an empty ratio
 def test_lda_of_classes_that_coincide_is_refused():
-    with pytest.raises(InputError, match="means of the classes coincide"):
+    with pytest.raises(InputError, match="all class means are equal"):
         relations.lda([[0.0], [2.0], [1.0]], [0, 0, 1])
 
 
@@ -573,7 +573,7 @@ def test_any_weights_pass_without_distribution_but_not_nonsense():
         ([[1, 0], [0, 0]], "targets: expected rows that sum to 1, got the sum 0 in row 1"),
         ([[1, 0], [NAN, 0]], r"targets: expected finite numbers, got nan at \[1, 0\]"),
         (np.eye(3), "expected 2 x 2"),
-        (GroupRows([0, 1]), "got a zero row for class 0, 1"),
+        (GroupRows([0, 1]), "got a row of zeros for class 0, 1"),
         (GroupRows([0, 0, 0]), "expected rows for 2 classes"),
     ],
 )
@@ -603,8 +603,8 @@ TREE = Taxonomy([-1, 0, 0], ["r", "a", "b"])
         (lambda: relations.ordinal(["a"]), "classes: expected at least 2 names"),
         (lambda: relations.ordinal(["a", "a"]), "duplicate name 'a'"),
         (lambda: relations.ordinal(3, power=-1), "power: expected a number in"),
-        (lambda: relations.ordinal(3, values=[1, 2]), r"expected 3 numbers, one a class, got shape \(2,\)"),
-        (lambda: relations.ordinal(3, values=[5, 2, 5]), "classes 0 and 2 both have 5"),
+        (lambda: relations.ordinal(3, values=[1, 2]), r"expected 3 numbers, one per class, got shape \(2,\)"),
+        (lambda: relations.ordinal(3, values=[5, 2, 5]), "classes 0 and 2 both have the value 5"),
         (lambda: relations.ordinal(3, values=[0, NAN, 1]), r"values: .*got nan at \[1\]"),
         (lambda: relations.groups({"a": [0, 1], "b": []}), "group 'b' is empty"),
         (lambda: relations.groups({"a": [0, 1], "b": [1, 2]}), "class 1 is in 'a' and again in 'b'"),
@@ -614,7 +614,7 @@ TREE = Taxonomy([-1, 0, 0], ["r", "a", "b"])
         (lambda: relations.groups({"a": ["cat", "dgo"]}, classes=["cat", "dog"]), "'dgo' is not .* Did you mean 'dog'"),
         (lambda: relations.groups({"a": [0, 5]}, classes=2), "positions from 0 to 1, got 5"),
         (lambda: relations.groups({"a": [0, -1]}), "positions from 0 to 0, got -1|at least 2"),
-        (lambda: relations.groups({"a": "cat"}), "expected a list of classes for group 'a', got the text 'cat'"),
+        (lambda: relations.groups({"a": "cat"}), "expected a list of classes for group 'a', got the string 'cat'"),
         (lambda: relations.groups({"a": [0, "cat"]}, classes=2), "'cat' is not among the 2 classes"),
         (lambda: relations.groups({"a": [0.5, 1]}), "expected class names or whole numbers, got 0.5"),
         (lambda: relations.groups([[0, 1], [2]]), "got a list of lists; give each group a name"),
@@ -645,9 +645,9 @@ TREE = Taxonomy([-1, 0, 0], ["r", "a", "b"])
         (lambda: relations.lda([[0.0], [0.0], [1.0]], [0, 0, 1]), "samples that vary within their class"),
         (lambda: relations.lda(TWO, [0, 1, 1], components=2), "components: expected at most 1"),
         (lambda: relations.lda(TWO, [0, 1, 1], similarity="cosine"), "expected one of 'logistic'"),
-        (lambda: relations.lda(TWO, [0, 1, 1], similarity=torch.exp), "which fall over"),
-        (lambda: relations.lda(TWO, [0, 1, 1], similarity=lambda d: -d), "which fall over"),
-        (lambda: relations.lda(TWO, [0, 1, 1], similarity=torch.ones_like), "which fall over"),
+        (lambda: relations.lda(TWO, [0, 1, 1], similarity=torch.exp), "that decrease over"),
+        (lambda: relations.lda(TWO, [0, 1, 1], similarity=lambda d: -d), "that decrease over"),
+        (lambda: relations.lda(TWO, [0, 1, 1], similarity=torch.ones_like), "that decrease over"),
     ],
 )
 def test_bad_input_is_refused_with_its_sentence(call, sentence):

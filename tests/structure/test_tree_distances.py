@@ -15,7 +15,6 @@ from labelkin import decide, metrics, relations
 from labelkin._checks import InputError
 from labelkin.comparison import Comparison, Row
 from labelkin.comparison._table import comparison_notes
-from labelkin.metrics import _torchmetrics as modules
 from labelkin.structure import DISTANCES, Taxonomy
 from support.trees import taxonomies
 
@@ -117,7 +116,7 @@ def test_depth_severity_and_average_distance_by_a_loop(tree: Taxonomy) -> None:
     best = scores.topk(2).indices
     slow = [released_distance(tree, int(t), int(p)) for t, row in zip(target, best, strict=True) for p in row]
     assert metrics.average_distance(scores, target, tree, k=2, distance="depth").mean == pytest.approx(np.mean(slow))
-    module = modules.MistakeSeverity(taxonomy=tree, distance="depth")
+    module = metrics.MistakeSeverity(taxonomy=tree, distance="depth")
     module.update(predicted, target)
     assert float(module.compute()) == pytest.approx(
         metrics.mistake_severity(predicted, target, tree, distance="depth").mean
@@ -142,7 +141,7 @@ def test_severity_modules_of_two_distances_keep_their_own_sums() -> None:
     from torchmetrics import MetricCollection
 
     both = MetricCollection(
-        {kind: modules.MistakeSeverity(taxonomy=UNEQUAL, distance=kind) for kind in ("height", "depth")}
+        {kind: metrics.MistakeSeverity(taxonomy=UNEQUAL, distance=kind) for kind in ("height", "depth")}
     )
     cat, _, granite, marble = range(4)
     both.update(torch.tensor([cat]), torch.tensor([granite]))  # equal by both
@@ -168,7 +167,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "least_cost_top_k": lambda **options: decide.least_cost_top_k(PROBS, CHEAP, 2, **options).tolist(),
     "expected_costs": lambda **options: decide.expected_costs(PROBS, CHEAP, **options).tolist(),
     "average_distance": lambda **options: metrics.average_distance(PROBS, TARGET, CHEAP, k=2, **options).mean,
-    "AverageDistance": lambda **options: modules.AverageDistance(taxonomy=CHEAP, **options).distance,
+    "AverageDistance": lambda **options: metrics.AverageDistance(taxonomy=CHEAP, **options).distance,
 }
 every_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
 

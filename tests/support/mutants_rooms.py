@@ -8,14 +8,14 @@ AUDIT, REPORT, CLI, TREES = "test_audit.py", "test_report.py", "test_cli.py", "t
 ROOM_MUTANTS = [
     Mutant(
         "taxonomy: the height of a node is one too small",
-        "structure/_taxonomy.py",
+        "structure/_tree.py",
         "max(height[above], height[node] + 1)",
         "max(height[above], height[node])",
         f"{TREES} -k hand_worked",
     ),
     Mutant(
         "taxonomy: a restricted tree keeps the leaves in their old order",
-        "structure/_taxonomy.py",
+        "structure/_tree.py",
         "[self.names[i] for i in kept], place[leaves])",
         "[self.names[i] for i in kept], np.sort(place[leaves]))",
         f"{TREES} -k restrict",

@@ -1,4 +1,4 @@
-"""From probabilities to decisions: argmax, least expected cost, an ancestor when unsure, and calibration before them."""
+"""Decisions from probabilities: argmax, least expected cost, a more general answer when unsure, and calibration."""
 
 from labelkin.decide._fallback import OperatingCurve, fallback, operating_curve
 from labelkin.decide._least_cost import argmax, expected_costs, least_cost, least_cost_top_k

@@ -1,4 +1,4 @@
-"""A less specific answer where a class is unsure, and what it gains over all thresholds."""
+"""Less specific answers for unsure predictions, and their trade-off over all thresholds."""
 
 from typing import NamedTuple
 
@@ -13,12 +13,20 @@ from labelkin.structure import Taxonomy
 
 
 class OperatingCurve(NamedTuple):
-    """Means over samples (T,), in float64, a value a threshold; all lie from 0 to 1 and higher is better.
+    """Means over samples (T,) in float64, one per threshold; all range from 0 to 1, and higher is better.
 
-    - `specificity`: `1 - log(classes below the answer) / log(K)`, the share of the information of a class that the
-      answer gives, right or wrong: 1 for a class, 0 for the root. It never rises with the threshold.
+    - `specificity`: `1 - log(classes below the answer) / log(K)`, the share of the information of a class that the answer
+      gives, right or wrong: 1 for a class, 0 for the root. It never rises with the threshold.
     - `correctness`: how often the answer is the true class or a node above it. It never falls with the threshold.
     - `leaf_share`: how often the answer is a class. It never rises with the threshold.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy, decide
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "vehicle": ["car"]})
+        >>> nodes = decide.node_probs(torch.tensor([[0.40, 0.38, 0.22]]), tree)
+        >>> decide.operating_curve(nodes, torch.tensor([1]), tree, torch.tensor([0.0, 0.5])).leaf_share
+        tensor([1., 0.], dtype=torch.float64)
     """
 
     threshold: Tensor
@@ -28,21 +36,24 @@ class OperatingCurve(NamedTuple):
 
 
 def fallback(node_probs: Tensor, taxonomy: Taxonomy, threshold: float) -> Tensor:
-    """Return the node (n,) to answer: the last one of a walk down the tree whose probability reaches `threshold`.
+    """Return the deepest node whose probability reaches a threshold, on a walk down the tree.
 
-    The walk starts at the root and goes to the most probable child each time; among equally probable children it takes
-    the one that holds the lowest class position. It does not depend on the threshold, which gives these guarantees:
+    The walk starts at the root and always goes to the most probable child; among equally probable children, to the one that
+    contains the lowest class position. It does not depend on the threshold, which gives these guarantees:
 
     - At a threshold above 0.5 the answer is the deepest of all nodes whose probability reaches it. (Below, nodes on several
       branches may reach it, and the answer is the one on the walk.)
     - Answers are nested: a higher threshold gives the same node or one above it, so an answer that was right stays right.
-    - Where no node reaches the threshold the answer is the root, and at a threshold of 0 it is a class: the end of the
-      walk. That need not be the class of `argmax`, which may lie in a less probable branch.
+    - If no node reaches the threshold, the answer is the root. At a threshold of 0 it is a class, the end of the walk, which
+      may differ from the class of `argmax` if that is in a less probable branch.
 
     Args:
-        node_probs: (n, N) with a column for each node, as `decide.node_probs` makes it.
-        taxonomy: the tree.
-        threshold: from 0 to 1; a probability equal to it reaches it.
+        node_probs: (n, N) probabilities of the nodes, as returned by `decide.node_probs`.
+        taxonomy: The tree.
+        threshold: A number from 0 to 1; a probability equal to it reaches it.
+
+    Returns:
+        (n,) indices of nodes.
 
     Example:
         >>> import torch
@@ -60,10 +71,27 @@ def fallback(node_probs: Tensor, taxonomy: Taxonomy, threshold: float) -> Tensor
 def operating_curve(
     node_probs: Tensor, target: Tensor, taxonomy: Taxonomy, thresholds: Tensor | None = None
 ) -> OperatingCurve:
-    """Return specificity against correctness of `fallback` over `thresholds` (T,), or over 0, 0.01, ..., 1.
+    """Return specificity and correctness of `fallback` over thresholds.
 
-    `target` (n,) holds the positions of the true classes. At a threshold of 0 the correctness is how often the walk of
-    `fallback` ends at the true class, which is near the accuracy of `argmax` and need not be equal to it.
+    At a threshold of 0, correctness is how often the walk of `fallback` ends at the true class, which is close to the accuracy
+    of `argmax` but need not be equal to it.
+
+    Args:
+        node_probs: (n, N) probabilities of the nodes, as returned by `decide.node_probs`.
+        target: (n,) true class positions.
+        taxonomy: The tree.
+        thresholds: (T,) numbers from 0 to 1. None means 0, 0.01, ..., 1.
+
+    Returns:
+        An `OperatingCurve` with one entry per threshold.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy, decide
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "vehicle": ["car"]})
+        >>> nodes = decide.node_probs(torch.tensor([[0.40, 0.38, 0.22]]), tree)
+        >>> decide.operating_curve(nodes, torch.tensor([1]), tree, torch.tensor([0.0, 0.5])).correctness
+        tensor([0., 1.], dtype=torch.float64)
     """
     check_node_probs("node_probs", node_probs, taxonomy)
     check_target("target", target, len(node_probs), len(taxonomy.leaves))
@@ -74,13 +102,13 @@ def operating_curve(
     points = []
     for threshold in chosen.tolist():
         decided = _deepest(nodes, probs, threshold).cpu().numpy()
-        right = taxonomy.lca(decided, true) == decided  # the answer is the true class or above it
-        points.append([float(np.mean(of)) for of in (information[decided], right, is_leaf[decided])])
+        right = taxonomy.lca(decided, true) == decided  # the answer is the true class or a node above it
+        points.append([float(np.mean(part)) for part in (information[decided], right, is_leaf[decided])])
     return OperatingCurve(chosen, *torch.tensor(points, dtype=torch.float64).T)
 
 
 def _ways_down(node_probs: Tensor, taxonomy: Taxonomy) -> tuple[Tensor, Tensor]:
-    """(n, L) the nodes of the walk from the root to a class, and their probabilities: -1 and -1 behind its end."""
+    """Return (n, L) the nodes on the walk from the root to a class, and their probabilities; both are -1 after its end."""
     child = _best_children(node_probs, taxonomy)
     nodes = [child.new_zeros(len(child), 1)]
     for _ in range(int(taxonomy.depth.max())):
@@ -91,10 +119,10 @@ def _ways_down(node_probs: Tensor, taxonomy: Taxonomy) -> tuple[Tensor, Tensor]:
 
 
 def _best_children(node_probs: Tensor, taxonomy: Taxonomy) -> Tensor:
-    """(n, N) the most probable child of every node, of equals the one that holds the lowest class; -1 below classes."""
+    """Return (n, N) the most probable child of each node, ties going to the lowest class position; -1 for leaves."""
     order = np.argsort(_lowest_class(taxonomy), kind="stable")
     order = order[order > 0]
-    nodes, parents = (torch.from_numpy(of).to(node_probs.device) for of in (order, taxonomy.parents[order]))
+    nodes, parents = (torch.from_numpy(array).to(node_probs.device) for array in (order, taxonomy.parents[order]))
     above, probs = parents.expand(len(node_probs), -1), node_probs[:, nodes]
     most = torch.full_like(node_probs, -1).scatter_reduce_(-1, above, probs, "amax")
     rank = torch.arange(len(nodes), device=nodes.device)
@@ -104,7 +132,7 @@ def _best_children(node_probs: Tensor, taxonomy: Taxonomy) -> Tensor:
 
 
 def _lowest_class(taxonomy: Taxonomy) -> npt.NDArray[np.int64]:
-    """(N,) the lowest position of the classes at or below every node."""
+    """Return (N,) the lowest class position at or below each node."""
     lowest = np.full(len(taxonomy), len(taxonomy.leaves))
     lowest[taxonomy.leaves] = np.arange(len(taxonomy.leaves))
     for node in np.argsort(-taxonomy.depth, kind="stable")[:-1]:

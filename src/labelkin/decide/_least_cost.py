@@ -1,8 +1,7 @@
-"""The class to answer: the most probable one, or the one of least expected cost.
+"""The most probable class, or the class with the least expected cost.
 
-Probabilities are `probs` (n, K) after a softmax, never logits. Of equally probable classes, the one with the lowest position is
-the answer. Costs and expectations are computed in float64: beside a class of probability near 1, float32 cannot tell the rest
-apart.
+Probabilities are `probs` (n, K) after a softmax, never logits. Among equally probable classes, the answer is the one with the
+lowest position. Expected costs are computed in float64, because float32 is too coarse if one class has a probability near 1.
 """
 
 from typing import Any
@@ -21,7 +20,20 @@ Costs = Tensor | npt.NDArray[np.floating[Any]] | Taxonomy
 
 
 def argmax(probs: Tensor) -> Tensor:
-    """Return the most probable class (n,), the lowest position among equals."""
+    """Return the most probable class of each sample; among equal classes, the lowest position.
+
+    Args:
+        probs: (n, K) probabilities of the classes.
+
+    Returns:
+        (n,) class positions.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import decide
+        >>> decide.argmax(torch.tensor([[0.2, 0.8], [0.5, 0.5]]))
+        tensor([1, 0])
+    """
     check_probs("probs", probs)
     return probs.argmax(-1)
 
@@ -29,16 +41,29 @@ def argmax(probs: Tensor) -> Tensor:
 def least_cost(
     probs: Tensor, costs: Costs, *, distance: DistanceKind = "height", kind: DistanceKind | None = None
 ) -> Tensor:
-    """Return the class of least expected cost (n,) (CRM: Karthik et al., No Cost Likelihood Manipulation at Test Time, 2021).
+    """Return the class with the least expected cost (CRM; Karthik et al., No Cost Likelihood Manipulation at Test Time, 2021).
 
-    `costs[true, decided]` is a (K, K) matrix, or a taxonomy, where `distance`, one of `Taxonomy.distance`, is the cost (a
-    matrix makes no use of it; `kind` is its old name). With costs of 0 on the diagonal and 1 elsewhere this is `argmax`.
-    Costs may be negative (gains), and a correct answer may cost something. The answer has the least expected cost under
-    `probs`, so it is as good as they are calibrated: see `Temperature`.
+    Expected costs that differ by no more than the rounding error of their float64 sums are equal. Among classes with equal
+    expected costs, the answer is the most probable one, and among those the lowest position. Matrices and taxonomies follow the
+    same rule. Decisions depend on the calibration of the probabilities: see `Temperature`.
 
-    Ties: expected costs that differ by no more than the rounding of their float64 sums are equal. Among classes of equal
-    expected cost the most probable is the answer, and among those the one with the lowest position. Matrix and taxonomy
-    follow the same rule.
+    Args:
+        probs: (n, K) probabilities of the classes.
+        costs: (K, K) costs by true class (row) and answer (column), or a taxonomy, whose distances are the costs. Costs may be
+            negative (gains), and a right answer may have a cost. With 0 on the diagonal and 1 elsewhere, the answer is that of
+            `argmax`.
+        distance: The kind of distance in a taxonomy; see `Taxonomy.distance`.
+        kind: The former name of `distance`, deprecated.
+
+    Returns:
+        (n,) class positions.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy, decide
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "vehicle": ["car"]})
+        >>> decide.least_cost(torch.tensor([[0.30, 0.28, 0.42]]), tree)
+        tensor([0])
     """
     distance = renamed("distance", distance, "kind", kind)
     return least_cost_top_k(probs, costs, 1, distance=distance)[:, 0]
@@ -47,9 +72,24 @@ def least_cost(
 def least_cost_top_k(
     probs: Tensor, costs: Costs, k: int, *, distance: DistanceKind = "height", kind: DistanceKind | None = None
 ) -> Tensor:
-    """Return the `k` classes of least expected cost (n, k), the least first.
+    """Return the `k` classes with the least expected costs, best first.
 
-    `costs`, `distance` and the rule for ties are those of `least_cost`.
+    Args:
+        probs: (n, K) probabilities of the classes.
+        costs: (K, K) costs or a taxonomy; see `least_cost`, also for ties.
+        k: The number of classes.
+        distance: The kind of distance in a taxonomy; see `Taxonomy.distance`.
+        kind: The former name of `distance`, deprecated.
+
+    Returns:
+        (n, k) class positions.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy, decide
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "vehicle": ["car"]})
+        >>> decide.least_cost_top_k(torch.tensor([[0.30, 0.28, 0.42]]), tree, 2)
+        tensor([[0, 1]])
     """
     distance = renamed("distance", distance, "kind", kind)
     expected = expected_costs(probs, costs, distance=distance)
@@ -68,10 +108,25 @@ def least_cost_top_k(
 def expected_costs(
     probs: Tensor, costs: Costs, *, distance: DistanceKind = "height", kind: DistanceKind | None = None
 ) -> Tensor:
-    """Return what each class would cost in expectation (n, K), in float64; lower is better.
+    """Return the expected cost of each answer, in float64; lower is better.
 
-    For a taxonomy they are sums over its nodes, so that K x K distances are never made. Rounding may set equal costs
-    apart: `least_cost_top_k` ranks classes with that in mind.
+    For a taxonomy they are sums over its nodes, without the K x K distances. Equal costs may differ by rounding errors;
+    `least_cost_top_k` allows for that.
+
+    Args:
+        probs: (n, K) probabilities of the classes.
+        costs: (K, K) costs or a taxonomy; see `least_cost`.
+        distance: The kind of distance in a taxonomy; see `Taxonomy.distance`.
+        kind: The former name of `distance`, deprecated.
+
+    Returns:
+        (n, K) expected costs.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import decide
+        >>> decide.expected_costs(torch.tensor([[0.25, 0.75]]), torch.tensor([[0.0, 4.0], [1.0, 0.0]]))
+        tensor([[0.7500, 1.0000]], dtype=torch.float64)
     """
     distance = renamed("distance", distance, "kind", kind)
     if isinstance(costs, Taxonomy):
@@ -83,7 +138,7 @@ def expected_costs(
 
 
 def _with_ties(expected: Tensor, probs: Tensor, rounding: float) -> Tensor:
-    """(n, K) all classes by expected cost; within a run of equal costs by probability, then by position."""
+    """Return (n, K) all classes by expected cost, and within a run of equal costs by probability, then by position."""
     cost, order = expected.sort(dim=-1)
     run = torch.zeros_like(order)
     run[:, 1:] = (cost.diff(dim=-1) > rounding).cumsum(-1)
@@ -93,10 +148,10 @@ def _with_ties(expected: Tensor, probs: Tensor, rounding: float) -> Tensor:
 
 
 def _rounding(costs: Costs, classes: int) -> float:
-    """A bound on the difference that rounding makes between two expected costs that are equal.
+    """Return a bound on the rounding error in the difference of two equal expected costs.
 
-    Both routes add up at most `classes` products, and as many levels as the tree has, each with a relative error of eps / 2,
-    of numbers that are in sum at most four times the largest cost.
+    Both ways of computing them add at most `classes` products, plus one term per level of the tree, each with a relative error
+    of eps / 2. The sum of the terms is at most four times the largest cost.
     """
     levels, largest = 0, 0.0
     if isinstance(costs, Taxonomy):
@@ -114,9 +169,11 @@ def _checked(costs: Tensor | npt.NDArray[np.floating[Any]], probs: Tensor) -> Te
     classes = probs.shape[-1]
     if matrix.shape != (classes, classes):
         raise InputError(
-            f"costs: expected shape ({classes}, {classes}), the true class by the decided one, got {tuple(matrix.shape)}."
+            f"costs: expected shape ({classes}, {classes}), true classes by answers, got {tuple(matrix.shape)}."
         )
     bad = matrix.numel() - int(torch.isfinite(matrix).sum())
     if bad:
-        raise InputError(f"costs: expected finite numbers, got {bad} NaN or infinite ones; give a large cost instead.")
+        raise InputError(
+            f"costs: expected finite numbers, got {bad} NaN or infinite numbers; use a large cost instead."
+        )
     return matrix

@@ -1,4 +1,4 @@
-"""Answering the most probable class, and the class of least expected cost (CRM), side by side."""
+"""Comparison of two decision rules on the same samples: argmax and least expected cost (CRM)."""
 
 from dataclasses import dataclass
 from math import nan
@@ -16,16 +16,25 @@ from labelkin.structure import DistanceKind, Taxonomy
 
 @dataclass(frozen=True, eq=False)
 class Decided:
-    """What a rule answers for n samples, and how it turned out."""
+    """The answers of a rule for n samples, and their outcome.
 
-    classes: Tensor  # (n, k) the best classes, the answer first
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy, decide
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "vehicle": ["car"]})
+        >>> rules = decide.compare_rules(torch.tensor([[0.30, 0.28, 0.42]]), torch.tensor([1]), tree)
+        >>> rules.after.answer, rules.after.accuracy
+        (tensor([0]), 0.0)
+    """
+
+    classes: Tensor  # (n, k) the best classes, with the answer first
     right: Tensor  # (n,) whether the answer is the true class
-    distances: Tensor | None  # (n, k) from the true class, in the tree; None without one
-    costs: Tensor | None  # (n,) of the answer; None without a matrix of costs
+    distances: Tensor | None  # (n, k) distances from the true class; None without a tree
+    costs: Tensor | None  # (n,) costs of the answers; None without a matrix of costs
 
     @property
     def answer(self) -> Tensor:
-        """The answers (n,)."""
+        """(n,) the answers."""
         return self.classes[:, 0]
 
     @property
@@ -35,7 +44,7 @@ class Decided:
 
     @property
     def severity(self) -> float:
-        """The mean distance of the wrong answers; NaN without mistakes or without a tree."""
+        """The mean distance of wrong answers; NaN without mistakes or without a tree."""
         if self.distances is None or bool(self.right.all()):
             return nan
         return float(self.distances[~self.right, 0].mean())
@@ -48,10 +57,19 @@ class Decided:
 
 @dataclass(frozen=True, eq=False)
 class Rules:
-    """The same samples decided by two rules."""
+    """The outcomes of both rules on the same samples.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy, decide
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "vehicle": ["car"]})
+        >>> rules = decide.compare_rules(torch.tensor([[0.30, 0.28, 0.42]]), torch.tensor([1]), tree)
+        >>> rules.before.answer, rules.after.answer
+        (tensor([2]), tensor([0]))
+    """
 
     before: Decided  # the most probable class
-    after: Decided  # the class of least expected cost
+    after: Decided  # the class with the least expected cost
 
 
 def compare_rules(
@@ -63,22 +81,25 @@ def compare_rules(
     k: int = 1,
     distance: DistanceKind = "height",
 ) -> Rules:
-    """Decide samples by `argmax` and by `least_cost`, and return how both turned out.
+    """Decide samples by `argmax` and by `least_cost`, and return the outcomes of both.
 
     Args:
         probs: (n, K) probabilities of the classes.
-        target: (n,) positions of the true classes.
-        taxonomy: the tree that distances are measured in, and whose `distance` is the cost unless `costs` is given.
-        costs: (K, K) the cost of each true class (row) and answer (column).
-        k: how many of the best classes are ranked.
-        distance: the kind of distance in the tree, one of `Taxonomy.distance`.
+        target: (n,) true class positions.
+        taxonomy: The tree in which distances are measured. Its distances are the costs unless `costs` is given.
+        costs: (K, K) costs by true class (row) and answer (column).
+        k: The number of best classes to rank.
+        distance: The kind of distance in the tree; see `Taxonomy.distance`.
+
+    Returns:
+        The outcomes as `Rules`.
 
     Example:
         >>> import torch
         >>> from labelkin import Taxonomy, decide
         >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "vehicle": ["car"]})
-        >>> found = decide.compare_rules(torch.tensor([[0.30, 0.28, 0.42]]), torch.tensor([1]), tree)
-        >>> found.before.severity, found.after.severity
+        >>> rules = decide.compare_rules(torch.tensor([[0.30, 0.28, 0.42]]), torch.tensor([1]), tree)
+        >>> rules.before.severity, rules.after.severity
         (2.0, 1.0)
     """
     by = taxonomy if costs is None else costs

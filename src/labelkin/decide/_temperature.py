@@ -1,4 +1,4 @@
-"""Temperature scaling (Guo et al., On Calibration of Modern Neural Networks, 2017): one number that makes logits honest."""
+"""Temperature scaling (Guo et al., On Calibration of Modern Neural Networks, 2017)."""
 
 import warnings
 from dataclasses import dataclass
@@ -17,12 +17,20 @@ COLDEST, HOTTEST = 1e-3, 1e3
 
 @dataclass
 class Temperature:
-    """Divides logits by `value`, which `fit` finds on a validation split: above 1 for a model that is too sure of itself.
+    """Calibrate logits by dividing them by one number, which `fit` finds on a validation split.
 
-        calibrate = Temperature().fit(validation_logits, validation_target)
-        probs = calibrate.apply(test_logits).softmax(-1)
+    The order of the classes does not change, so neither does `argmax`; the decisions of `least_cost` and `fallback` do.
 
-    No class order changes, so neither does `argmax`; what `least_cost` and `fallback` decide does.
+    Args:
+        value: The temperature, above 0: more than 1 for an overconfident model. None means that `fit` will find it.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.decide import Temperature
+        >>> logits, target = torch.tensor([[4.0, 0.0], [4.0, 0.0], [4.0, 0.0]]), torch.tensor([0, 0, 1])
+        >>> temperature = Temperature().fit(logits, target)
+        >>> temperature.apply(logits).softmax(-1)[0]  # two of three are right
+        tensor([0.6667, 0.3333])
     """
 
     value: float | None = None
@@ -32,11 +40,18 @@ class Temperature:
             check_number("value", self.value, low=0, open_low=True)
 
     def fit(self, logits: Tensor, target: Tensor) -> Self:
-        """Find the `value` of least mean negative log-likelihood on `logits` (n, K) and classes `target` (n,).
+        """Find the temperature with the least mean negative log-likelihood.
 
-        The loss is convex in `1 / value`, so there is one minimum and it is never worse than leaving the logits alone. It
-        is sought from 0.001 to 1000. Where it lies beyond (every sample right: the colder the better; logits that say
-        nothing about the classes: the hotter the better), the end is taken, with a warning.
+        The loss is convex in `1 / value`, so there is one minimum, and it is never worse than the original logits. It is
+        searched from 0.001 to 1000. If it is outside (all samples are right, or the logits are independent of the classes),
+        the nearest end is used, with a warning.
+
+        Args:
+            logits: (n, K) logits of a validation split.
+            target: (n,) true class positions.
+
+        Returns:
+            The object itself.
         """
         check_logits("logits", logits)
         check_target("target", target, len(logits), logits.shape[-1])
@@ -44,13 +59,13 @@ class Temperature:
         true = values.gather(-1, target.long().unsqueeze(-1)).mean()
 
         def slope(log_sharpness: float) -> float:
-            """Of the loss in `1 / value`: by how much the logit expected exceeds that of the true class."""
+            """Return the slope of the loss in `1 / value`: the expected logit minus that of the true class."""
             sharper = torch.softmax(values * exp(log_sharpness), -1)
             return float((sharper * values).sum(-1).mean() - true)
 
         low, high = -log(HOTTEST), -log(COLDEST)
         if slope(low) >= 0:
-            self.value = self._at_the_end(HOTTEST, "say nothing about the classes, or are huge")
+            self.value = self._at_the_end(HOTTEST, "are independent of the classes, or huge")
         elif slope(high) <= 0:
             self.value = self._at_the_end(COLDEST, "are highest for the true class in every sample, or tiny")
         else:
@@ -58,17 +73,23 @@ class Temperature:
         return self
 
     def apply(self, logits: Tensor) -> Tensor:
-        """`logits / value`, still logits."""
+        """Return `logits / value`, which are logits as well.
+
+        Args:
+            logits: (n, K) logits.
+
+        Returns:
+            (n, K) calibrated logits.
+        """
         if self.value is None:
-            raise InputError(
-                "Temperature: there is no value yet; call fit(logits, target) on a validation split first."
-            )
+            raise InputError("Temperature: it has no value yet; call fit(logits, target) on a validation split first.")
         check_logits("logits", logits)
         return logits / self.value
 
     @staticmethod
     def _at_the_end(value: float, reason: str) -> float:
         warnings.warn(
-            f"Temperature: the best value lies beyond {value:g}, which is taken; the logits {reason}.", stacklevel=3
+            f"Temperature: the best value is beyond the limit {value:g}, which is used; the logits {reason}.",
+            stacklevel=3,
         )
         return value

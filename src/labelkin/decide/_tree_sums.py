@@ -1,6 +1,6 @@
-"""Sums over a tree, level by level: time and memory grow with samples x nodes, and nothing is K x K.
+"""Sums over a tree, level by level, in time and memory of samples x nodes, without K x K tables.
 
-Inside, a table has a row a node and a column a sample, so that a node's values lie side by side.
+Internal tables have one row per node and one column per sample, so that the values of a node are contiguous.
 """
 
 import numpy as np
@@ -15,22 +15,34 @@ Ints = npt.NDArray[np.int64]
 
 
 def node_probs(leaf_probs: Tensor, taxonomy: Taxonomy) -> Tensor:
-    """(n, N) the probability of every node, the sum of the classes below it, from those of the classes (n, K).
+    """Return the probability of each node, which is the sum over the classes below it.
 
-    Columns follow the taxonomy's nodes, the root first. No node is less probable than one below it.
+    Args:
+        leaf_probs: (n, K) probabilities of the classes.
+        taxonomy: The tree.
+
+    Returns:
+        (n, N) probabilities in the order of the nodes, with the root first. No node is less probable than its children.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy, decide
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "vehicle": ["car"]})
+        >>> decide.node_probs(torch.tensor([[0.25, 0.25, 0.5]]), tree)
+        tensor([[1.0000, 0.5000, 0.5000, 0.2500, 0.2500, 0.5000]])
     """
     check_probs("leaf_probs", leaf_probs, len(taxonomy.leaves))
     return sums_below(leaf_probs.double(), taxonomy).T.to(leaf_probs.dtype)
 
 
 def expected_distances(probs: Tensor, taxonomy: Taxonomy, distance: DistanceKind) -> Tensor:
-    """(n, K) `sum_k probs[k] distance(k, j)` for every class j, without the K x K distances.
+    """Return (n, K) `sum_k probs[k] distance(k, j)` for each class j, without the K x K distances.
 
-    With `P(v)` the probability of node v, the deepest node above both j and the true class is at or below v with
-    probability `P(v)` for every v on the way from the root to j. So a value `f` of that node has the expectation
-    `f(root) P(root) + sum (f(v) - f(parent of v)) P(v)` over that way: `f` is the height, or the depth, where the
-    difference is 1. `"edges"` is the sum of both classes' depths minus twice that depth, `"semantic"` the larger of
-    them minus it, and `"depth"` the depth of the tree minus it, but 0 where j is the true class.
+    Let `P(v)` be the probability of node v. For each v on the path from the root to j, the lowest common ancestor of j and the
+    true class is at or below v with probability `P(v)`. So a value `f` of that ancestor has the expectation
+    `f(root) P(root) + sum (f(v) - f(parent of v)) P(v)` over the path, where `f` is the height or the depth. `"edges"` is the
+    sum of the depths of both classes minus twice the depth of the ancestor, `"semantic"` is the larger depth minus it, and
+    `"depth"` is the depth of the tree minus it, but 0 if j is the true class.
     """
     below = sums_below(probs, taxonomy)
     if distance == "height":
@@ -46,7 +58,7 @@ def expected_distances(probs: Tensor, taxonomy: Taxonomy, distance: DistanceKind
 
 
 def sums_below(leaf_values: Tensor, taxonomy: Taxonomy) -> Tensor:
-    """(N, n) the sums of leaf values (n, K) at and below every node, from the deepest level up."""
+    """Return (N, n) sums of leaf values (n, K) at and below each node, from the deepest level up."""
     table = leaf_values.new_zeros(len(taxonomy), len(leaf_values))
     table[_tensor(taxonomy.leaves, table)] = leaf_values.T
     for nodes, above in reversed(_levels(taxonomy, table)):
@@ -55,7 +67,7 @@ def sums_below(leaf_values: Tensor, taxonomy: Taxonomy) -> Tensor:
 
 
 def _along_paths(below: Tensor, values: Ints, taxonomy: Taxonomy) -> Tensor:
-    """(n, K) the sum of `(values[v] - values[parent of v]) below[v]` from the root, which has 0 above it, to every class."""
+    """Return (n, K) sums of `(values[v] - values[parent of v]) below[v]` over the path from the root to each class."""
     steps = values.copy()
     steps[1:] -= values[taxonomy.parents[1:]]
     table = below * _tensor(steps, below).unsqueeze(-1)
@@ -65,7 +77,7 @@ def _along_paths(below: Tensor, values: Ints, taxonomy: Taxonomy) -> Tensor:
 
 
 def _expected_larger(probs: Tensor, depth: Tensor) -> Tensor:
-    """(n, K) `sum_k probs[k] max(depth[k], depth[j])`, by running sums over the depths."""
+    """Return (n, K) `sum_k probs[k] max(depth[k], depth[j])`, by running sums over depths."""
     at = probs.new_zeros(len(probs), int(depth.max()) + 1).index_add_(1, depth, probs)
     scale = torch.arange(at.shape[1], device=probs.device, dtype=probs.dtype)
     deeper = (at * scale).sum(-1, keepdim=True) - (at * scale).cumsum(-1)
@@ -73,7 +85,7 @@ def _expected_larger(probs: Tensor, depth: Tensor) -> Tensor:
 
 
 def _levels(taxonomy: Taxonomy, like: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """From the top: the nodes of every level below the root, and the nodes above them."""
+    """Return the nodes of each level below the root, from the top, and their parents."""
     order = np.argsort(taxonomy.depth, kind="stable")[1:]
     cuts = np.flatnonzero(np.diff(taxonomy.depth[order])) + 1
     return [(_tensor(nodes, like), _tensor(taxonomy.parents[nodes], like)) for nodes in np.split(order, cuts)]

@@ -44,7 +44,7 @@ from labelkin.functional._naa import FORMS as FORMS
 from labelkin.functional._naa import GRAM_ENTRIES as GRAM_ENTRIES
 from labelkin.functional._naa import Form as Form
 from labelkin.functional._naa import class_correlations as class_correlations
-from labelkin.functional._naa import naa_distance as naa_distance
+from labelkin.functional._naa import naa_distance
 from labelkin.functional._naa import naa_similarity as naa_similarity
 from labelkin.functional._naa import naa_similarity_gram as naa_similarity_gram
 from labelkin.functional._naa import target_distance as target_distance
@@ -89,6 +89,7 @@ __all__ = [
     "log_barrier",
     "matrix_penalty",
     "mixed_rows",
+    "naa_distance",
     "node_log_probs",
     "path_sum",
     "repel",

@@ -54,7 +54,7 @@ def sum_over_processes(values: Tensor) -> Tensor:
         values: a tensor of the same shape in every process.
 
     Returns:
-        The sum; `values` itself where there is one process.
+        The sum; `values` itself if there is only one process.
 
     Example:
         >>> import torch
@@ -94,7 +94,7 @@ def global_mean(values: Tensor, weight: Tensor) -> Tensor:
         weight: (n,) their weights.
 
     Returns:
-        A scalar whose average over processes is the mean; 0 where all weights are 0.
+        A scalar whose average over processes is the mean; 0 if all weights are 0.
 
     Example:
         >>> import torch

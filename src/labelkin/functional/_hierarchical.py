@@ -61,7 +61,7 @@ def hierarchical(logits: Tensor, target: Tensor, tree: TreeIndex, *, targets: st
         logits: (..., N - 1) one logit for each non-root node, in the order of `taxonomy.names[1:]`.
         target: known nodes (...,) or class probabilities (..., K).
         tree: the index arrays of the taxonomy, from `tree_index`.
-        targets: `"path"` marks the leaf and all its ancestors, so coarse edges weigh more; `"leaf"` marks the leaf alone.
+        targets: `"path"` marks the leaf and all its ancestors, so coarse edges weigh more; `"leaf"` marks only the leaf.
 
     Returns:
         (...,) one loss per sample.

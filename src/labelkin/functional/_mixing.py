@@ -1,4 +1,4 @@
-"""Learned mixing (004): the penalties as printed, and parametrizations that cannot leave their constraints."""
+"""Learned mixing (004): the penalties as printed, and parametrizations that always satisfy the constraints."""
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +15,9 @@ def class_penalty(eps: Tensor, row_sums: Tensor, *, alpha: float, beta: float, g
     Args:
         eps: (K,) share that each class gives away.
         row_sums: (K,) sums of the relation's rows.
-        alpha, beta, gamma: weights of the three penalties.
+        alpha: weight of the penalty on row sums.
+        beta: weight of the pull to 0.5.
+        gamma: weight of the pull to 0.
         p: power of the last two.
 
     Returns:
@@ -52,7 +54,10 @@ def matrix_penalty(
     Args:
         matrix: (K, K) the mixing matrix.
         margin: (K,) the margins c by which the diagonal should lead.
-        alpha, beta, gamma, eta: weights of the four penalties.
+        alpha: weight of the penalty on row sums.
+        beta: weight of the pull to 1.
+        gamma: weight of the pull to 0.
+        eta: weight of the penalty on the lead of the diagonal.
         p: power of the beta and gamma terms.
         hinge: apply the eta term only where the diagonal leads by too little.
 

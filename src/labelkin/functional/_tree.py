@@ -1,4 +1,4 @@
-"""The arithmetic of trees: sibling softmax, sums along paths, probabilities of nodes. Nothing here is N x N.
+"""Operations on trees: sibling softmax, sums along paths, probabilities of nodes; no table has N x N entries.
 
 Node values are `(..., N - 1)`, one for each non-root node in the order of `taxonomy.names[1:]`: node `i` has column `i - 1`.
 """
@@ -17,27 +17,33 @@ Ints = npt.NDArray[np.int64]
 
 
 class TreeIndex(NamedTuple):
-    """The index arrays of a taxonomy, as tensors that the functions of this room take.
+    """The index arrays of a taxonomy as tensors, for the functions of this room.
 
-    Siblings are packed into a few blocks, each holding groups of similar size padded to the next power of two, so that one
-    dense softmax serves many groups and all blocks together hold at most twice the nodes.
+    Siblings are packed into a few blocks. Each block contains groups of similar size, padded to the next power of two, so that
+    one dense softmax serves many groups and all blocks together have at most twice as many entries as nodes.
+
+    Example:
+        >>> from labelkin import Taxonomy
+        >>> from labelkin.functional import tree_index
+        >>> tree_index(Taxonomy.from_paths(["pet/cat", "pet/dog", "car"])).leaves
+        tensor([3, 4, 2])
     """
 
     blocks: tuple[Tensor, ...]  # each (groups, width): columns of siblings, padded with N - 1
-    block_place: Tensor  # (N - 1,): where each column's entry lies in the flattened blocks
+    block_place: Tensor  # (N - 1,): the position of each column in the flattened blocks
     group_parent: Tensor  # (groups,): the node above each group, in the blocks' order
-    group_size: Tensor  # (groups,): how many siblings each group has
+    group_size: Tensor  # (groups,): the number of siblings in each group
     group: Tensor  # (N - 1,): the group each column's node belongs to
-    inner: Tensor  # the inner nodes but the root
+    inner: Tensor  # the inner nodes without the root
     jumps: tuple[Tensor, ...]  # each (N,): columns 1, 2, 4, ... steps up; N - 1 stands for the root
-    lengths: Tensor  # (N,): the depth of each node, which is how many columns lead to it from the top
+    lengths: Tensor  # (N,): the depth of each node, which is the number of columns on its path
     parent: Tensor  # (N - 1,): the node above each column's node
     leaves: Tensor  # (K,): the nodes of the classes, in class order
     leaf_class: Tensor  # (N,): the class of each leaf, -1 for inner nodes
     enter: Tensor  # (N,): preorder number
     leave: Tensor  # (N,): preorder number after the last node below
-    merges: tuple[tuple[Tensor, ...], ...]  # bottom up, a level each: where children lie in the growing list of nodes
-    merge_place: Tensor  # (N,): where each node lies in that list when it is complete
+    merges: tuple[tuple[Tensor, ...], ...]  # per level from the bottom: positions of children in the growing list
+    merge_place: Tensor  # (N,): the position of each node in the complete list
 
 
 def tree_index(taxonomy: Taxonomy) -> TreeIndex:
@@ -86,26 +92,58 @@ def tree_index(taxonomy: Taxonomy) -> TreeIndex:
 
 
 def take(values: Tensor, columns: Tensor) -> Tensor:
-    """`values[..., columns]` for columns of any shape, by `gather`: its backward is twice as fast as indexing's."""
+    """Return `values[..., columns]` for columns of any shape by `gather`, whose backward pass is twice as fast as indexing."""
     flat = values.gather(-1, columns.reshape(-1).expand(*values.shape[:-1], -1))
     return flat.reshape(*values.shape[:-1], *columns.shape)
 
 
 def sibling_log_softmax(logits: Tensor, tree: TreeIndex) -> Tensor:
-    """`log p_j`, each node's log-probability given its parent: a log-softmax over every set of siblings."""
+    """Compute the log-probability of each node given its parent: a log-softmax over each set of siblings.
+
+    Args:
+        logits: (..., N - 1) one logit for each non-root node.
+        tree: The index arrays of the taxonomy, from `tree_index`.
+
+    Returns:
+        (..., N - 1) log-probabilities.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy
+        >>> from labelkin.functional import sibling_log_softmax, tree_index
+        >>> tree = tree_index(Taxonomy.from_paths(["pet/cat", "pet/dog", "car"]))
+        >>> sibling_log_softmax(torch.zeros(4), tree).exp()
+        tensor([0.5000, 0.5000, 0.5000, 0.5000])
+    """
     padded = F.pad(logits, (0, 1), value=float("-inf"))
     parts = [F.log_softmax(take(padded, block), -1).flatten(-2) for block in tree.blocks]
     return take(torch.cat(parts, -1), tree.block_place)
 
 
 def sibling_sums(values: Tensor, tree: TreeIndex) -> Tensor:
-    """The sum of every set of siblings (..., groups), in the order of `tree.group_parent`."""
+    """Return the sum over each set of siblings (..., groups), in the order of `tree.group_parent`."""
     padded = F.pad(values, (0, 1))
     return torch.cat([take(padded, block).sum(-1) for block in tree.blocks], -1)
 
 
 def path_sum(values: Tensor, tree: TreeIndex) -> Tensor:
-    """For each node the sum of `values` from the top down to it, in log2(depth) steps: each doubles the way covered."""
+    """Compute for each node the sum of values along its path, in log2(depth) steps.
+
+    Args:
+        values: (..., N - 1) one value for each non-root node.
+        tree: The index arrays of the taxonomy, from `tree_index`.
+
+    Returns:
+        (..., N - 1) sums over the node and its ancestors without the root.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy
+        >>> from labelkin.functional import path_sum, tree_index
+        >>> tree = tree_index(Taxonomy.from_paths(["pet/cat", "pet/dog", "car"]))
+        >>> path_sum(torch.tensor([1.0, 2.0, 10.0, 20.0]), tree)  # pet, car, cat, dog
+        tensor([ 1.,  2., 11., 21.])
+    """
     total = F.pad(values, (0, 1))
     for jump in tree.jumps:
         total = total + take(total, jump)
@@ -115,8 +153,8 @@ def path_sum(values: Tensor, tree: TreeIndex) -> Tensor:
 def path_columns(nodes: Tensor, tree: TreeIndex) -> Tensor:
     """Return the columns on the path from the top to each node, (...,) to (..., L), padded with 0 after the node.
 
-    L is a power of two, at least the depth of the tree. The number of columns of a row is `tree.lengths[nodes]`. The table
-    is made by doubling: the ancestors `2**i` and more steps up are those of the ancestors found so far.
+    L is a power of two, at least the depth of the tree. A row has `tree.lengths[nodes]` columns. The table grows by doubling:
+    each step appends the ancestors `2**i` steps above the nodes that are already in it.
     """
     root = tree.parent.shape[0]
     upward = torch.where(nodes > 0, nodes - 1, root).unsqueeze(-1)  # the node, its parent, ...
@@ -128,12 +166,44 @@ def path_columns(nodes: Tensor, tree: TreeIndex) -> Tensor:
 
 
 def node_log_probs(logits: Tensor, tree: TreeIndex) -> Tensor:
-    """The log-probability of every non-root node: the sum of `log p` along its path (002 Sec. 3.1)."""
+    """Compute the log-probability of each non-root node: the sum of `log p` along its path (002 Sec. 3.1).
+
+    Args:
+        logits: (..., N - 1) one logit for each non-root node.
+        tree: The index arrays of the taxonomy, from `tree_index`.
+
+    Returns:
+        (..., N - 1) log-probabilities.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy
+        >>> from labelkin.functional import node_log_probs, tree_index
+        >>> tree = tree_index(Taxonomy.from_paths(["pet/cat", "pet/dog", "car"]))
+        >>> node_log_probs(torch.zeros(4), tree).exp()
+        tensor([0.5000, 0.5000, 0.2500, 0.2500])
+    """
     return path_sum(sibling_log_softmax(logits, tree), tree)
 
 
 def subtree_logsumexp(leaf_logits: Tensor, tree: TreeIndex) -> Tensor:
-    """(..., K) logits of a flat softmax to the log of the summed exponentials below every node (..., N), bottom up."""
+    """Compute the log of the summed exponentials of the leaves below each node, from the bottom up.
+
+    Args:
+        leaf_logits: (..., K) one logit for each class.
+        tree: The index arrays of the taxonomy, from `tree_index`.
+
+    Returns:
+        (..., N) one value for each node, with the root first.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy
+        >>> from labelkin.functional import subtree_logsumexp, tree_index
+        >>> tree = tree_index(Taxonomy.from_paths(["pet/cat", "pet/dog", "car"]))
+        >>> subtree_logsumexp(torch.zeros(3), tree).exp()
+        tensor([3., 2., 1., 1., 1.])
+    """
     values = F.pad(leaf_logits, (1, 0), value=float("-inf"))
     for level in tree.merges:
         values = torch.cat([values, *(take(values, children).logsumexp(-1) for children in level)], -1)
@@ -141,20 +211,20 @@ def subtree_logsumexp(leaf_logits: Tensor, tree: TreeIndex) -> Tensor:
 
 
 def below(nodes: Tensor, others: Tensor, tree: TreeIndex) -> Tensor:
-    """(..., M) whether each of `others` (M,) lies at or below each sample's node (...,)."""
+    """Return (..., M) whether each of `others` (M,) is at or below each sample's node (...,)."""
     start, end = tree.enter[nodes].unsqueeze(-1), tree.leave[nodes].unsqueeze(-1)
     place = tree.enter[others]
     return (place >= start) & (place < end)
 
 
 def above(nodes: Tensor, others: Tensor, tree: TreeIndex) -> Tensor:
-    """(..., M) whether each of `others` (M,) lies at or above each sample's node (...,)."""
+    """Return (..., M) whether each of `others` (M,) is at or above each sample's node (...,)."""
     place = tree.enter[nodes].unsqueeze(-1)
     return (tree.enter[others] <= place) & (place < tree.leave[others])
 
 
 def _packed(groups: list[Ints], pad: int) -> tuple[Ints, list[Ints]]:
-    """Groups sorted into blocks by the next power of two of their size: their order in the blocks, and the blocks."""
+    """Sort groups into blocks by the next power of two of their size; return their order in the blocks, and the blocks."""
     widths = np.array([1 << (len(group) - 1).bit_length() for group in groups])
     order = np.argsort(widths, kind="stable")
     blocks = []
@@ -187,7 +257,7 @@ def _jumps(taxonomy: Taxonomy) -> list[Ints]:
 
 
 def _merges(taxonomy: Taxonomy) -> tuple[tuple[tuple[Tensor, ...], ...], Tensor]:
-    place = np.zeros(len(taxonomy), dtype=np.int64)  # place 0 holds -inf, the padding
+    place = np.zeros(len(taxonomy), dtype=np.int64)  # position 0 is the padding, -inf
     place[taxonomy.leaves] = np.arange(1, len(taxonomy.leaves) + 1)
     filled = len(taxonomy.leaves) + 1
     merges = []

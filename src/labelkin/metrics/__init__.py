@@ -1,4 +1,4 @@
-"""Metrics of mistakes, each with its range, its direction and when it is undefined.
+"""Metrics of mistakes, with their ranges, directions and undefined cases.
 
 Every metric returns a `Metric` with `mean` and `values`. `confusion_matrix` and `weighted_counts` return counts, and
 `summary` the means of several metrics by name. The classes (`Accuracy`, `MistakeSeverity`, ...) accumulate over batches and
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from labelkin.metrics._superclasses import superclass_accuracy as superclass_accuracy
     from labelkin.metrics._superclasses import superclass_accuracy_by_kmeans as superclass_accuracy_by_kmeans
     from labelkin.metrics._torchmetrics import Accuracy as Accuracy
-    from labelkin.metrics._torchmetrics import AverageDistance as AverageDistance
     from labelkin.metrics._torchmetrics import BrierScore as BrierScore
     from labelkin.metrics._torchmetrics import CalibrationError as CalibrationError
-    from labelkin.metrics._torchmetrics import HierarchicalF1 as HierarchicalF1
-    from labelkin.metrics._torchmetrics import HierarchicalPrecision as HierarchicalPrecision
-    from labelkin.metrics._torchmetrics import HierarchicalRecall as HierarchicalRecall
-    from labelkin.metrics._torchmetrics import MistakeSeverity as MistakeSeverity
     from labelkin.metrics._torchmetrics import TopKAccuracy as TopKAccuracy
     from labelkin.metrics._torchmetrics import WeightedAccuracy as WeightedAccuracy
+    from labelkin.metrics._torchmetrics_tree import AverageDistance as AverageDistance
+    from labelkin.metrics._torchmetrics_tree import HierarchicalF1 as HierarchicalF1
+    from labelkin.metrics._torchmetrics_tree import HierarchicalPrecision as HierarchicalPrecision
+    from labelkin.metrics._torchmetrics_tree import HierarchicalRecall as HierarchicalRecall
+    from labelkin.metrics._torchmetrics_tree import MistakeSeverity as MistakeSeverity
     from labelkin.metrics._validation import check_scores as check_scores
     from labelkin.metrics._weighted import WeightedCounts as WeightedCounts
     from labelkin.metrics._weighted import confusion_matrix as confusion_matrix
@@ -62,17 +62,13 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_result": ["Metric", "UndefinedMetric"],
         "_structure_correlation": ["StructureCorrelation", "structure_correlation"],
         "_superclasses": ["superclass_accuracy", "superclass_accuracy_by_kmeans"],
-        "_torchmetrics": [
-            "Accuracy",
+        "_torchmetrics": ["Accuracy", "BrierScore", "CalibrationError", "TopKAccuracy", "WeightedAccuracy"],
+        "_torchmetrics_tree": [
             "AverageDistance",
-            "BrierScore",
-            "CalibrationError",
             "HierarchicalF1",
             "HierarchicalPrecision",
             "HierarchicalRecall",
             "MistakeSeverity",
-            "TopKAccuracy",
-            "WeightedAccuracy",
         ],
         "_weighted": [
             "WeightedCounts",

@@ -1,4 +1,4 @@
-"""Accuracy, severity of mistakes and cost, as a mean and one value per sample."""
+"""Accuracy, severity of mistakes and cost."""
 
 import warnings
 
@@ -16,7 +16,18 @@ from labelkin.structure import DISTANCES, DistanceKind, Taxonomy
 def accuracy(predicted: Tensor, target: Tensor) -> Metric:
     """Return the share of samples whose predicted class is the true one: 0 to 1, higher is better.
 
-    Undefined without samples: NaN, with a warning.
+    Args:
+        predicted: (...,) predicted class positions.
+        target: (...,) true class positions.
+
+    Returns:
+        A `Metric` with one value per sample. Without samples the mean is NaN, with a warning.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import metrics
+        >>> metrics.accuracy(torch.tensor([0, 1, 1]), torch.tensor([0, 1, 2])).values
+        tensor([ True,  True, False])
     """
     check_alike(predicted, target)
     check_class_positions("predicted", predicted)
@@ -24,11 +35,24 @@ def accuracy(predicted: Tensor, target: Tensor) -> Metric:
 
 
 def top_k_accuracy(scores: Tensor, target: Tensor, *, k: int) -> Metric:
-    """Return the share of samples whose true class is among the `k` best scores (n, K): 0 to 1, higher is better.
+    """Return the share of samples whose true class is among the `k` best scores: 0 to 1, higher is better.
 
-    The lowest position wins a tie, as in `argmax`, so that `k=1` is the accuracy of `scores.argmax(-1)`. A NaN counts
-    against the sample: it goes before the true class, and is never a hit. With k of K or more the result is 1. Undefined
-    without samples: NaN, with a warning.
+    Among equal scores the lowest class position comes first, as in `argmax`, so that `k=1` is the accuracy of
+    `scores.argmax(-1)`. A NaN counts against the sample: it ranks before the true class and is never a hit.
+
+    Args:
+        scores: (..., K) scores of the classes.
+        target: (...,) true class positions.
+        k: The number of best classes. With K or more, the result is 1.
+
+    Returns:
+        A `Metric` with one value per sample. Without samples the mean is NaN, with a warning.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import metrics
+        >>> metrics.top_k_accuracy(torch.tensor([[0.5, 0.3, 0.2]]), torch.tensor([1]), k=2).mean
+        1.0
     """
     check_count("k", k)
     check_ranked(scores, target)
@@ -38,11 +62,25 @@ def top_k_accuracy(scores: Tensor, target: Tensor, *, k: int) -> Metric:
 def mistake_severity(
     predicted: Tensor, target: Tensor, taxonomy: Taxonomy, *, distance: DistanceKind = "height"
 ) -> Metric:
-    """Return the mean distance in the tree between the true and the predicted class, over the mistakes alone.
+    """Return the mean distance in the tree between true and predicted class over the mistakes; lower is better.
 
-    `distance` is one of `Taxonomy.distance`: by default the height of the deepest node above both classes; `"depth"` is
-    the one of released code. `values` has one entry per mistake. From 1 (a sibling, where leaves lie at one depth) to the
-    height of the tree; lower is better. Undefined without mistakes: NaN, with a warning.
+    With `distance="height"` it ranges from 1 (a sibling, if all leaves have the same depth) to the height of the tree.
+
+    Args:
+        predicted: (...,) predicted class positions.
+        target: (...,) true class positions.
+        taxonomy: The tree of the classes.
+        distance: The kind of distance; see `Taxonomy.distance`. `"depth"` is that of released code.
+
+    Returns:
+        A `Metric` with one value per mistake. Without mistakes the mean is NaN, with a warning.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy, metrics
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car"]})
+        >>> metrics.mistake_severity(torch.tensor([1, 2, 2]), torch.tensor([0, 0, 2]), tree).mean
+        1.5
     """
     check_taxonomy(taxonomy)
     check_choice("distance", distance, DISTANCES)
@@ -56,9 +94,21 @@ def mistake_severity(
 
 
 def summary(scores: Tensor, target: Tensor, taxonomy: Taxonomy | None = None) -> dict[str, float]:
-    """Return the figures of a table by name: accuracy, top-5 with more than five classes, severity with a tree.
+    """Return the usual metrics by name: accuracy, top-5 accuracy for more than five classes, and severity if there is a tree.
 
-    A figure is NaN where it is undefined.
+    Args:
+        scores: (..., K) scores of the classes.
+        target: (...,) true class positions.
+        taxonomy: The tree of the classes, if there is one.
+
+    Returns:
+        The means by name; a mean is NaN if the metric is undefined.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import metrics
+        >>> metrics.summary(torch.tensor([[0.9, 0.1], [0.2, 0.8]]), torch.tensor([0, 0]))
+        {'accuracy': 0.5}
     """
     predicted = scores.argmax(-1)
     found = {"accuracy": accuracy(predicted, target).mean}
@@ -66,13 +116,13 @@ def summary(scores: Tensor, target: Tensor, taxonomy: Taxonomy | None = None) ->
         found["top5"] = top_k_accuracy(scores, target, k=5).mean
     if taxonomy is not None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedMetric)  # without mistakes the NaN says so itself
+            warnings.simplefilter("ignore", UndefinedMetric)  # NaN means that there are no mistakes
             found["severity"] = mistake_severity(predicted, target, taxonomy).mean
     return found
 
 
 def within_top_k(scores: Tensor, target: Tensor, k: int) -> Tensor:
-    """Whether each true class is among the k best scores, of which the lowest positions win ties."""
+    """Return whether each true class is among the k best scores; among equal scores the lowest positions come first."""
     place = target.long().unsqueeze(-1)
     true = scores.gather(-1, place)
     later = torch.arange(scores.shape[-1], device=scores.device) > place
@@ -81,21 +131,21 @@ def within_top_k(scores: Tensor, target: Tensor, k: int) -> Tensor:
 
 
 def mean_of(metric: str, values: Tensor, what: str = "samples") -> Metric:
-    """The mean of the values; without any it is NaN, with a warning to the metric's caller."""
+    """Return the mean of the values; without values it is NaN, with a warning to the caller of the metric."""
     if not values.numel():
         warn_undefined(f"{metric}: there are no {what}, so it is undefined (NaN).", stacklevel=4)
     return Metric(float(values.double().mean()), values)
 
 
 def check_ranked(scores: Tensor, target: Tensor, *, read_values: bool = True) -> None:
-    """Scores (..., K) and a true class for every row."""
+    """Check scores (..., K) and one true class per row."""
     if not isinstance(scores, Tensor) or not scores.ndim:
         raise InputError(f"scores: expected a tensor (n, K), got {type(scores).__name__}.")
     check_alike(scores[..., 0], target, scores.shape[-1], read_values=read_values)
 
 
 def check_alike(predicted: Tensor, target: Tensor, classes: int | None = None, *, read_values: bool = True) -> None:
-    """Tensors of one shape, of which the target holds class positions."""
+    """Check that both tensors have the same shape and that the target holds class positions."""
     for argument, given in (("predicted", predicted), ("target", target)):
         if not isinstance(given, Tensor):
             raise InputError(f"{argument}: expected a tensor, got {type(given).__name__}.")
@@ -107,10 +157,21 @@ def check_alike(predicted: Tensor, target: Tensor, classes: int | None = None, *
 
 
 def expected_cost(predicted: Tensor, target: Tensor, costs: Table) -> Metric:
-    """The mean of `costs[true class, predicted class]`, in the units of `costs` and within their range; lower is better.
+    """Return the mean of `costs[true class, predicted class]`, in the units of the costs; lower is better.
 
-    Costs need not be symmetric, nor 0 on the diagonal, and may be gains below 0. Undefined without samples: NaN, with a
-    warning.
+    Args:
+        predicted: (n,) predicted class positions.
+        target: (n,) true class positions.
+        costs: (K, K) costs. They need not be symmetric or 0 on the diagonal, and may be negative (gains).
+
+    Returns:
+        A `Metric` with one value per sample. Without samples the mean is NaN, with a warning.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import metrics
+        >>> metrics.expected_cost(torch.tensor([1, 1]), torch.tensor([0, 1]), [[0, 5], [1, 0]]).mean
+        2.5
     """
     found = table("costs", costs).to(target.device)
     check_pair(predicted, target, len(found))
@@ -118,10 +179,21 @@ def expected_cost(predicted: Tensor, target: Tensor, costs: Table) -> Metric:
 
 
 def ordinal_mse(predicted: Tensor, target: Tensor, values: Numbers | None = None) -> Metric:
-    """The mean squared difference of the predicted and the true class's value: 0 and up, lower is better.
+    """Return the mean squared difference between the values of predicted and true class: 0 and up, lower is better.
 
-    `values[k]` is the quantity that class k stands for; by default k itself, as 000 has it for the digit that the
-    outputs' argmax names. Undefined without samples: NaN, with a warning.
+    Args:
+        predicted: (n,) predicted class positions.
+        target: (n,) true class positions.
+        values: (K,) the value of each class. None means the class position, as in 000 for digits.
+
+    Returns:
+        A `Metric` with one value per sample. Without samples the mean is NaN, with a warning.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import metrics
+        >>> metrics.ordinal_mse(torch.tensor([3, 1]), torch.tensor([1, 1])).mean
+        2.0
     """
     if values is None:
         check_pair(predicted, target)

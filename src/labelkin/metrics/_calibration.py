@@ -1,4 +1,4 @@
-"""Whether probabilities mean what they say."""
+"""Calibration: how well probabilities match frequencies."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,15 +11,26 @@ from labelkin.metrics._basic import mean_of
 from labelkin.metrics._result import Metric, warn_undefined
 from labelkin.metrics._validation import check_probs
 
-ROWS = 256  # brought to double precision at a time, which no cache is too small for
+ROWS = 256  # converted to double precision at a time, so that they stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration(Metric):
-    """The error, and what a reliability diagram shows: one number per bin, NaN in bins without samples.
+    """The result of `expected_calibration_error`, with the data of a reliability diagram.
 
-    `mean` is the error; `values` are the distances of confidence and accuracy in the bins, of which it is the mean
-    weighted by samples.
+    Attributes:
+        mean: The error.
+        values: (bins,) distance between confidence and accuracy; `mean` is their mean, weighted by samples.
+        samples: (bins,) number of samples.
+        confidence: (bins,) mean of the largest probability, NaN for an empty bin.
+        accuracy: (bins,) share of right predictions, NaN for an empty bin.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import metrics
+        >>> probs = torch.tensor([[0.75, 0.25], [0.75, 0.25]])
+        >>> metrics.expected_calibration_error(probs, torch.tensor([0, 1]), bins=2).accuracy
+        tensor([   nan, 0.5000], dtype=torch.float64)
     """
 
     samples: Tensor
@@ -33,7 +44,7 @@ class Calibration(Metric):
 
 
 class BinSums(NamedTuple):
-    """Sums over the samples of each bin, which add up over batches."""
+    """Sums over the samples of each bin; the sums of batches add up."""
 
     samples: Tensor
     confidence: Tensor
@@ -41,18 +52,44 @@ class BinSums(NamedTuple):
 
 
 def expected_calibration_error(probs: Tensor, target: Tensor, *, bins: int = 15) -> Calibration:
-    """ECE (Guo et al., 2017): how far confidence and accuracy lie apart, averaged over bins of equal width.
+    """Return the mean distance between confidence and accuracy over bins of equal width (ECE, Guo et al., 2017).
 
-    The confidence is the largest probability of a row; each bin holds its upper edge, and weighs as many as it has
-    samples. 0 to 1, lower is better. Undefined without samples: NaN, with a warning.
+    The confidence is the largest probability of a row. A bin contains its upper edge and is weighted by its samples. The
+    error ranges from 0 to 1; lower is better.
+
+    Args:
+        probs: (n, K) probabilities of the classes.
+        target: (n,) true class positions.
+        bins: The number of bins.
+
+    Returns:
+        A `Calibration` with one value per bin. Without samples the mean is NaN, with a warning.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import metrics
+        >>> probs = torch.tensor([[0.75, 0.25], [0.75, 0.25]])
+        >>> metrics.expected_calibration_error(probs, torch.tensor([0, 1])).mean
+        0.25
     """
     return calibration_of(bin_sums(probs, target, bins))
 
 
 def brier_score(probs: Tensor, target: Tensor) -> Metric:
-    """The squared distance of the probabilities from the one-hot truth, summed over classes: 0 to 2, lower is better.
+    """Return the squared distance between probabilities and one-hot targets, summed over classes: 0 to 2, lower is better.
 
-    Undefined without samples: NaN, with a warning.
+    Args:
+        probs: (n, K) probabilities of the classes.
+        target: (n,) true class positions.
+
+    Returns:
+        A `Metric` with one value per sample. Without samples the mean is NaN, with a warning.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import metrics
+        >>> metrics.brier_score(torch.tensor([[0.5, 0.5]]), torch.tensor([0])).mean
+        0.5
     """
     check_probs(probs, target)
     return mean_of("brier_score", squared_distances(probs, target))

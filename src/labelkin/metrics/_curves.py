@@ -1,4 +1,4 @@
-"""How fast a run learned, from its accuracy after each epoch. Importing this file does not import torch."""
+"""Metrics of learning speed, from the accuracy after each epoch. Importing this file does not import torch."""
 
 from collections.abc import Sequence
 from math import isnan, nan
@@ -14,19 +14,38 @@ if TYPE_CHECKING:
 
 
 def auac(accuracies: "Numbers") -> Metric:
-    """Return the average area under the accuracy curve (001): the mean accuracy over epochs, 0 to 1, higher is better.
+    """Return the average area under the accuracy curve (001), which is the mean accuracy over epochs; higher is better.
 
-    `values` are the accuracies, in the units of what is given, which may be percent. A curve without epochs is refused.
+    Args:
+        accuracies: (epochs,) accuracies, as shares or in percent; at least one.
+
+    Returns:
+        A `Metric` with one value per epoch, in the units of the accuracies.
+
+    Example:
+        >>> from labelkin import metrics
+        >>> metrics.auac([0.25, 0.75]).mean
+        0.5
     """
     curve = _curve("accuracies", accuracies)
     return Metric(float(curve.mean()), curve)
 
 
 def epochs_saved(curve: "Numbers", reference_curve: "Numbers") -> Metric:
-    """Return the share of the reference's epochs saved until its best accuracy is reached (001); higher is better.
+    """Return the share of the reference's epochs that are saved until its best accuracy is reached (001); higher is better.
 
-    The definition is that of `share_of_epochs_saved`. `values` says for each epoch of `curve` whether it is at least as
-    good as the reference at its best. Where no epoch is, the metric is undefined: NaN, with a warning.
+    Args:
+        curve: (epochs,) accuracies of the run.
+        reference_curve: (epochs,) accuracies of the reference.
+
+    Returns:
+        A `Metric` whose mean is that of `share_of_epochs_saved` and whose values say for each epoch of `curve` whether it
+        reaches the best accuracy of the reference. If no epoch does, the mean is NaN, with a warning.
+
+    Example:
+        >>> from labelkin import metrics
+        >>> metrics.epochs_saved([0.5, 0.9, 0.9, 0.9], [0.3, 0.6, 0.8, 0.9]).mean
+        0.5
     """
     ours, reference = _curve("curve", curve), _curve("reference_curve", reference_curve)
     share = share_of_epochs_saved(ours.tolist(), reference.tolist())
@@ -36,20 +55,38 @@ def epochs_saved(curve: "Numbers", reference_curve: "Numbers") -> Metric:
 
 
 def share_of_epochs_saved(curve: Sequence[float], reference_curve: Sequence[float]) -> float | None:
-    """Return `1 - e / E`, or None where the reference's best is never reached.
+    """Return `1 - e / E` for the first epoch `e` that reaches the reference's best, and the `E` epochs of the reference.
 
-    `e` is the first epoch, counted from 1, in which `curve` (001: the mean over seeds) is at least as good as the
-    reference at its best; `E` is the number of epochs that the reference ran. The result lies below 1, and below 0 for a
-    longer run that gets there late.
+    Args:
+        curve: Accuracies of the run after each epoch (001: means over seeds).
+        reference_curve: Accuracies of the reference.
+
+    Returns:
+        A number below 1, negative for a longer run that reaches the best late; None if it is never reached.
+
+    Example:
+        >>> from labelkin import metrics
+        >>> metrics.share_of_epochs_saved([0.5, 0.9], [0.3, 0.6, 0.8, 0.9])
+        0.5
     """
     epoch = first_epoch_reaching(curve, reference_curve)
     return None if epoch is None else 1 - epoch / len(reference_curve)
 
 
 def first_epoch_reaching(curve: Sequence[float], reference_curve: Sequence[float]) -> int | None:
-    """Return the first epoch, counted from 1, in which `curve` reaches the reference's best; None where it never does.
+    """Return the first epoch, counted from 1, in which a curve reaches the reference's best.
 
-    Epochs that were not measured are NaN: they reach nothing, and count for nothing in the reference.
+    Args:
+        curve: Accuracies of the run after each epoch; NaN for epochs that were not measured.
+        reference_curve: Accuracies of the reference; NaN for epochs that were not measured.
+
+    Returns:
+        The epoch, or None if the best is never reached or nothing was measured.
+
+    Example:
+        >>> from labelkin import metrics
+        >>> metrics.first_epoch_reaching([0.5, 0.9], [0.3, 0.6, 0.8, 0.9])
+        2
     """
     measured = [value for value in reference_curve if not isnan(value)]
     if not measured:
@@ -63,5 +100,5 @@ def _curve(argument: str, given: "Numbers") -> "Tensor":
 
     found = numbers(argument, given)
     if not len(found):
-        raise InputError(f"{argument}: expected an accuracy for each epoch, got none.")
+        raise InputError(f"{argument}: expected one accuracy per epoch, got none.")
     return found

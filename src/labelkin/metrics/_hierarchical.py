@@ -1,4 +1,4 @@
-"""How far predictions lie from the truth in the tree: distances of the best classes, and shared ancestors."""
+"""Metrics of distances and shared ancestors in a tree."""
 
 from typing import Literal, NamedTuple
 
@@ -18,7 +18,7 @@ POSITIONS: tuple[Positions, ...] = ("classes", "nodes")
 
 
 class AncestorCounts(NamedTuple):
-    """Nodes on the way from the root, itself not counted, down to a node; one number a sample."""
+    """Numbers of nodes on the paths to predicted and true node, without the root; one entry per sample."""
 
     shared: Tensor  # above or equal to both nodes
     predicted: Tensor
@@ -34,13 +34,28 @@ def average_distance(
     distance: DistanceKind = "height",
     kind: DistanceKind | None = None,
 ) -> Metric:
-    """Average hierarchical distance at `k` (Bertinetto et al., 2020): from the true class to the k best-scored ones.
+    """Return the mean distance between the true class and the `k` best classes (Bertinetto et al., 2020); lower is better.
 
-    A sample's value is the mean distance over its `k` classes, hits (distance 0) and mistakes alike; `distance` is one of
-    `Taxonomy.distance` (`kind` is its old name). From 0 to the largest distance in the tree; lower is better. With k > 1
-    even a perfect model stays above 0, since only one of the k classes is the true one. The lowest position wins a tie of
-    scores.
-    Undefined without samples: NaN, with a warning.
+    Hits count with distance 0. With k > 1 even a perfect model is above 0, because only one of the k classes is the true one.
+    Among equal scores the lowest class position comes first.
+
+    Args:
+        scores: (n, K) scores of the classes.
+        target: (n,) true class positions.
+        taxonomy: The tree of the classes.
+        k: The number of best classes, at most K.
+        distance: The kind of distance; see `Taxonomy.distance`.
+        kind: The former name of `distance`, deprecated.
+
+    Returns:
+        A `Metric` with one value per sample, the mean over its `k` classes. Without samples the mean is NaN, with a warning.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy, metrics
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car"]})
+        >>> metrics.average_distance(torch.tensor([[0.5, 0.3, 0.2]]), torch.tensor([0]), tree, k=2).mean
+        0.5
     """
     distance = renamed("distance", distance, "kind", kind)
     classes = len(taxonomy.leaves)
@@ -62,22 +77,29 @@ def hierarchical_precision(
     predicted_as: Positions = "classes",
     target_as: Positions = "classes",
 ) -> Metric:
-    """Return the share of the predicted ancestor sets that is right (hP): 0 to 1, higher is better.
+    """Return the share of predicted nodes that are right (hP): 0 to 1, higher is better.
 
-    A prediction stands for its node and the ancestors of that node without the root. `values` holds each sample's share,
-    `mean` the sum of the shared nodes over the sum of the predicted ones (Kiritchenko et al., 2006; micro average), so
-    that a deep prediction weighs more than a shallow one.
-
-    Undefined without samples, and where every prediction is the root, which claims nothing: NaN, with a warning. A
-    single prediction of the root has the value NaN.
+    A prediction stands for its node and all ancestors of it except the root (Kiritchenko et al., 2006). The mean is a micro
+    average, the number of shared nodes over the number of predicted ones, so a deep prediction counts more than a shallow one.
 
     Args:
-        predicted: (n,) positions of classes, or of nodes.
-        target: (n,) positions of the true classes, or of nodes.
-        taxonomy: the tree over the classes.
-        predicted_as: "classes" for positions in `taxonomy.classes`, or "nodes" for positions in `taxonomy.names`, leaves
-            and inner nodes alike, as `labelkin.decide._fallback` returns them.
-        target_as: the same for `target`, whose samples may be labeled with inner nodes.
+        predicted: (n,) positions of classes or nodes.
+        target: (n,) positions of the true classes or nodes.
+        taxonomy: The tree of the classes.
+        predicted_as: `"classes"` for positions in `taxonomy.classes`, or `"nodes"` for positions in `taxonomy.names`, as
+            returned by `labelkin.decide.fallback`.
+        target_as: The same for `target`, whose samples may be labeled with inner nodes.
+
+    Returns:
+        A `Metric` with one value per sample, NaN for a prediction of the root. Without samples, or if all predictions are
+        the root, the mean is NaN, with a warning.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy, metrics
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car"]})
+        >>> metrics.hierarchical_precision(torch.tensor([1, 2]), torch.tensor([0, 0]), tree).values
+        tensor([0.5000, 0.0000], dtype=torch.float64)
     """
     counts = _counts(predicted, target, taxonomy, predicted_as, target_as)
     return _ratio("hierarchical_precision", counts.shared, counts.predicted)
@@ -91,10 +113,27 @@ def hierarchical_recall(
     predicted_as: Positions = "classes",
     target_as: Positions = "classes",
 ) -> Metric:
-    """Return the share of the true ancestor sets that was predicted (hR): 0 to 1, higher is better.
+    """Return the share of true nodes that were predicted (hR): 0 to 1, higher is better.
 
-    As `hierarchical_precision`, with the same arguments, over the sum of the true nodes. Undefined without samples, and
-    where every target is the root: NaN, with a warning.
+    As `hierarchical_precision`, divided by the number of true nodes.
+
+    Args:
+        predicted: (n,) positions of classes or nodes.
+        target: (n,) positions of the true classes or nodes.
+        taxonomy: The tree of the classes.
+        predicted_as: `"classes"` or `"nodes"`; see `hierarchical_precision`.
+        target_as: The same for `target`.
+
+    Returns:
+        A `Metric` with one value per sample. Without samples, or if all targets are the root, the mean is NaN, with a warning.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy, metrics
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car"]})
+        >>> animal = torch.tensor([tree.node("animal")])
+        >>> metrics.hierarchical_recall(animal, torch.tensor([0]), tree, predicted_as="nodes").mean
+        0.5
     """
     counts = _counts(predicted, target, taxonomy, predicted_as, target_as)
     return _ratio("hierarchical_recall", counts.shared, counts.true)
@@ -110,8 +149,24 @@ def hierarchical_f1(
 ) -> Metric:
     """Return the harmonic mean of hierarchical precision and recall (hF): 0 to 1, higher is better.
 
-    Twice the shared nodes over the predicted and the true ones together, which is 0 where nothing is shared. The
-    arguments are those of `hierarchical_precision`. Undefined without samples: NaN, with a warning.
+    It is twice the number of shared nodes over the number of predicted and true nodes.
+
+    Args:
+        predicted: (n,) positions of classes or nodes.
+        target: (n,) positions of the true classes or nodes.
+        taxonomy: The tree of the classes.
+        predicted_as: `"classes"` or `"nodes"`; see `hierarchical_precision`.
+        target_as: The same for `target`.
+
+    Returns:
+        A `Metric` with one value per sample. Without samples the mean is NaN, with a warning.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy, metrics
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car"]})
+        >>> metrics.hierarchical_f1(torch.tensor([1, 2]), torch.tensor([0, 2]), tree).mean
+        0.75
     """
     counts = _counts(predicted, target, taxonomy, predicted_as, target_as)
     return _ratio("hierarchical_f1", 2 * counts.shared, counts.predicted + counts.true)
@@ -126,7 +181,7 @@ def ancestor_counts(
     target_as: Positions = "classes",
     read_values: bool = True,
 ) -> AncestorCounts:
-    """What hP, hR and hF are made of, in time and memory of samples x depth."""
+    """Return the counts from which hP, hR and hF are computed."""
     guessed = _nodes("predicted", predicted, tree, predicted_as, read_values)
     true = _nodes("target", target, tree, target_as, read_values)
     check_length("target", target, len(predicted), "the predictions")
@@ -158,6 +213,6 @@ def _nodes(argument: str, given: Tensor, tree: TreeTensors, positions: Positions
 def _ratio(metric: str, part: Tensor, whole: Tensor) -> Metric:
     total = float(whole.sum())
     if not total:
-        reason = "there are no samples" if not len(part) else "every answer that it divides by is the root"
+        reason = "there are no samples" if not len(part) else "the only node in the denominator is the root"
         warn_undefined(f"{metric}: {reason}, so it is undefined (NaN).", stacklevel=4)
     return Metric(float(part.sum().double() / whole.sum()), part.double() / whole)

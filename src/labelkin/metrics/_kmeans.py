@@ -1,4 +1,4 @@
-"""k-means by Lloyd's iterations, the best of several starts, without looking again at what cannot have changed."""
+"""k-means by Lloyd's algorithm, the best of several starts; an iteration recomputes only what changed."""
 
 import math
 from typing import NamedTuple
@@ -7,62 +7,67 @@ import torch
 from torch import Tensor
 
 ITERATIONS = 300
-TOLERANCE = 1e-4  # of the columns' mean variance: centres that move less, squared and summed, have settled
+TOLERANCE = 1e-4  # centers have settled if their summed squared moves are below this share of the mean variance
 
 
 class Clusters(NamedTuple):
-    centres: Tensor  # (k, F) float32, of rows brought to `origin` and `scale`
-    inertia: float  # squared distances of the rows to their centres, summed
+    """Centers of clusters, for rows that are centered at `origin` and divided by `scale`."""
+
+    centers: Tensor  # (k, F) float32
+    inertia: float  # sum of the squared distances of the rows to their centers
     origin: Tensor  # (F,)
     scale: Tensor
 
     def place(self, rows: Tensor) -> Tensor:
-        """(m,): the cluster whose centre is nearest to each row."""
-        return _scores(_brought(rows, self.origin, self.scale), self.centres).argmin(0)
+        """Return (m,) the cluster whose center is nearest to each row."""
+        return _scores(_brought(rows, self.origin, self.scale), self.centers).argmin(0)
 
 
 class _Runs(NamedTuple):
-    """Starts side by side. A score is a squared distance less the row's own square, which no choice depends on."""
+    """Several starts side by side. A score is a squared distance without the square of the row, which affects no choice."""
 
     rows: Tensor  # (n, F)
     squares: Tensor  # (n,)
-    centres: Tensor  # (starts, k, F)
+    centers: Tensor  # (starts, k, F)
     scores: Tensor  # (starts, k, n)
 
 
 def fit(rows: Tensor, clusters: int, *, starts: int = 10, seed: int = 0) -> Clusters:
-    """The best of `starts` runs, each from centres drawn by greedy k-means++ (Arthur and Vassilvitskii, 2007).
+    """Return the best of `starts` runs, each initialized by greedy k-means++ (Arthur and Vassilvitskii, 2007).
 
-    It ends as scikit-learn's does: no row moves, or the centres have settled. In float32, centred and scaled first.
+    A run ends as in scikit-learn, when no row changes its cluster or the centers have settled. Rows are centered, scaled and
+    computed in float32.
     """
     origin = rows.mean(0, dtype=torch.float64)
     scale = torch.maximum(rows.amax(0) - origin, origin - rows.amin(0)).amax()
     scale = torch.where(scale > 0, scale, 1.0)
     brought = _brought(rows, origin, scale)
     draw = torch.Generator().manual_seed(seed)
-    at_once = max(1, rows.shape[1] // clusters)  # whose scores take no more memory than the rows
+    at_once = max(1, rows.shape[1] // clusters)  # their scores take no more memory than the rows
     best = math.inf
     for first in range(0, starts, at_once):
         runs = _seeded(brought, clusters, min(at_once, starts - first), draw)
         _iterate(runs)
         inertia = (runs.scores.amin(1).double() + runs.squares).sum(1)
         if inertia.min() < best:
-            best, centres = float(inertia.min()), runs.centres[inertia.argmin()].clone()
-    return Clusters(centres, best * float(scale) ** 2, origin, scale)
+            best, centers = float(inertia.min()), runs.centers[inertia.argmin()].clone()
+    return Clusters(centers, best * float(scale) ** 2, origin, scale)
 
 
 def _brought(rows: Tensor, origin: Tensor, scale: Tensor) -> Tensor:
     return ((rows - origin) / scale).float()
 
 
-def _scores(rows: Tensor, centres: Tensor) -> Tensor:
-    """(k, n)"""
-    return torch.addmm(centres.square().sum(1, keepdim=True), centres, rows.T, alpha=-2)
+def _scores(rows: Tensor, centers: Tensor) -> Tensor:
+    """Return (k, n) scores."""
+    return torch.addmm(centers.square().sum(1, keepdim=True), centers, rows.T, alpha=-2)
 
 
 def _seeded(rows: Tensor, clusters: int, starts: int, draw: torch.Generator) -> _Runs:
-    """Each next centre is, of a few rows drawn in proportion to their squared distance from the centres so far, the one
-    that lowers the sum of these most. The scores on the way are those of the first iteration.
+    """Choose initial centers for all starts.
+
+    Each next center is the best of a few rows that are drawn in proportion to their squared distance from the centers so far:
+    the one that reduces the sum of these distances most. The scores are reused in the first iteration.
     """
     every = torch.arange(starts, device=rows.device)
     squares = rows.square().sum(1)
@@ -83,17 +88,17 @@ def _any(weights: Tensor, draw: torch.Generator) -> Tensor:
 
 
 def _drawn(weights: Tensor, count: int, draw: torch.Generator) -> Tensor:
-    """(starts, count) positions, in proportion to the weights; the first where all are 0."""
+    """Return (starts, count) positions drawn in proportion to the weights; the first position if all weights are 0."""
     upto = weights.double().cumsum(1)
     at = torch.rand(len(weights), count, generator=draw, dtype=torch.float64).to(weights.device) * upto[:, -1:]
     return torch.searchsorted(upto, at).clamp_(max=weights.shape[1] - 1)
 
 
 def _iterate(runs: _Runs) -> None:
-    """Lloyd's iterations of all starts, in place: sums follow the rows that moved, scores the centres that did."""
-    starts, clusters, _ = runs.centres.shape
+    """Run Lloyd's iterations of all starts in place, updating only the sums and scores that changed."""
+    starts, clusters, _ = runs.centers.shape
     settled = TOLERANCE * float(runs.rows.var(0, correction=0).mean())
-    sums = torch.zeros_like(runs.centres)
+    sums = torch.zeros_like(runs.centers)
     counts = runs.rows.new_zeros(starts, clusters)
     labels = [_labels(runs, start) for start in range(starts)]
     for start, own in enumerate(labels):
@@ -104,8 +109,8 @@ def _iterate(runs: _Runs) -> None:
         for start in running:
             counts[start] = labels[start].bincount(minlength=clusters)
         means = sums[touched] / counts[touched].unsqueeze(-1)
-        shift = torch.zeros_like(counts).masked_scatter_(touched, (means - runs.centres[touched]).square().sum(-1))
-        runs.centres[touched] = means
+        shift = torch.zeros_like(counts).masked_scatter_(touched, (means - runs.centers[touched]).square().sum(-1))
+        runs.centers[touched] = means
         runs.scores[touched] = _scores(runs.rows, means)
         touched.zero_()
         for start in [start for start in running if shift[start].sum() > settled]:
@@ -121,7 +126,7 @@ def _iterate(runs: _Runs) -> None:
 
 
 def _labels(runs: _Runs, start: int) -> Tensor:
-    """(n,): each row's nearest centre; one that is nearest to none takes a row that lies farthest from its own."""
+    """Return (n,) the nearest center of each row; an empty cluster takes a row that is far from its center."""
     best, labels = runs.scores[start].min(0)
     empty = (labels.bincount(minlength=runs.scores.shape[1]) == 0).nonzero().flatten()
     if len(empty):

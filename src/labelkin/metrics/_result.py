@@ -1,4 +1,4 @@
-"""What every metric returns, and the warning where a metric has no value."""
+"""The result of a metric, and the warning for undefined metrics."""
 
 import warnings
 from dataclasses import dataclass
@@ -10,10 +10,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """The result of a metric: one number, and the values that it sums up.
+    """The result of a metric: one number, and the values behind it.
 
-    `mean` is the number to report, NaN where the metric is undefined. It is the mean of `values` unless the function says
-    otherwise. `values` has one entry per sample; metrics of classes, bins or epochs have one per class, bin or epoch.
+    Attributes:
+        mean: The number to report, NaN if the metric is undefined. It is the mean of `values` unless the function says
+            otherwise.
+        values: One entry per sample; metrics of classes, bins or epochs have one per class, bin or epoch.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import metrics
+        >>> result = metrics.accuracy(torch.tensor([0, 1]), torch.tensor([0, 0]))
+        >>> result.mean, result.values
+        (0.5, tensor([ True, False]))
     """
 
     mean: float
@@ -21,7 +30,7 @@ class Metric:
 
 
 class UndefinedMetric(UserWarning):
-    """A metric has no value for what it was given, and is NaN."""
+    """Warning that a metric is undefined for its arguments, and therefore NaN."""
 
 
 def warn_undefined(sentence: str, *, stacklevel: int = 3) -> None:

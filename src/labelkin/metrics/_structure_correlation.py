@@ -1,4 +1,4 @@
-"""Whether label vectors hold the structure of a reference (001, Eq. 4)."""
+"""Correlation between label vectors and a reference structure (001 Eq. 4)."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -16,31 +16,56 @@ Given = Literal["vectors", "distances"]
 
 @dataclass(frozen=True, eq=False)
 class StructureCorrelation(Metric):
-    """A metric with one value per class, NaN where it is undefined."""
+    """The result of `structure_correlation`, with one value per class, NaN for classes that are left out.
 
-    dropped: int  # classes whose distances are all equal, here or in the reference
+    Attributes:
+        mean: The mean over the other classes.
+        values: (K,) Kendall's tau-b of each class.
+        dropped: The number of classes that are left out, because all their distances are equal.
+
+    Example:
+        >>> from labelkin import metrics
+        >>> reference = [[0, 1, 2], [1, 0, 3], [2, 3, 0]]
+        >>> metrics.structure_correlation([[0.0], [1.0], [3.0]], reference, given="vectors").dropped
+        0
+    """
+
+    dropped: int  # classes whose distances are all equal, in the labels or in the reference
 
 
 def structure_correlation(labels: Table, reference_distances: Table, *, given: Given) -> StructureCorrelation:
-    """The mean over classes of Kendall's tau-b between a class's distances to the others here and in the reference.
+    """Return the mean over classes of Kendall's tau-b between distances of labels and distances in a reference (001 Eq. 4).
 
-    `labels` are label vectors (K, D), compared by Euclidean distance, or distances (K, K): `given` says which, since a
-    square table may be either. -1 to 1, 1 is the reference's order, 0 none; higher is better. Distances of a class
-    that agree to twelve digits of its largest are ties. A class with all distances equal has no order, and is left
-    out and counted; with every class so (one-hot labels), NaN with a warning. Fewer than three classes are refused.
+    It ranges from -1 to 1: 1 is the order of the reference, and 0 is no correlation; higher is better. The distances of a class
+    are ties if they agree to twelve digits of its largest distance.
+
+    Args:
+        labels: (K, D) label vectors, compared by Euclidean distance, or (K, K) distances; at least three classes.
+        reference_distances: (K, K) distances of the reference.
+        given: `"vectors"` or `"distances"`: what `labels` are, since a square table could be either.
+
+    Returns:
+        A `StructureCorrelation`. Classes whose distances are all equal are left out; if that applies to all classes (one-hot
+        labels), the mean is NaN, with a warning.
+
+    Example:
+        >>> from labelkin import metrics
+        >>> reference = [[0, 1, 2], [1, 0, 3], [2, 3, 0]]
+        >>> metrics.structure_correlation([[0.0], [1.0], [-3.0]], reference, given="vectors").mean
+        1.0
     """
     check_choice("given", given, ("vectors", "distances"))
     here = _between(labels) if given == "vectors" else distance_table("labels", labels)
     reference = distance_table("reference_distances", reference_distances, len(here))
     if len(here) < 3:
-        raise InputError(f"labels: expected at least 3 classes, to have distances to compare, got {len(here)}.")
+        raise InputError(f"labels: expected at least 3 classes, got {len(here)}.")
     per_class = torch.tensor(
         [_tau(ours, theirs) for ours, theirs in zip(_others(here), _others(reference), strict=True)],
         dtype=torch.float64,
     )
     dropped = int(per_class.isnan().sum())
     if dropped == len(per_class):
-        warn_undefined("structure_correlation: every class has all its distances equal, so it is undefined (NaN).")
+        warn_undefined("structure_correlation: in every class all distances are equal, so it is undefined (NaN).")
     return StructureCorrelation(float(torch.nanmean(per_class)), per_class, dropped)
 
 
@@ -49,12 +74,12 @@ def _between(labels: Table) -> Tensor:
     check_rows("labels", vectors)
     row, column = torch.triu_indices(len(vectors), len(vectors), offset=1)
     distances = vectors.new_zeros(len(vectors), len(vectors))
-    distances[row, column] = torch.pdist(vectors)  # not by a matrix product, from which equal distances come unequal
+    distances[row, column] = torch.pdist(vectors)  # a matrix product would make equal distances unequal
     return distances + distances.T
 
 
 def _others(distances: Tensor) -> Tensor:
-    """(K, K - 1): each class's distances to the others, as shares of its largest, to twelve digits."""
+    """Return (K, K - 1) each class's distances to the others, divided by its largest and rounded to twelve digits."""
     count = len(distances)
     rows = distances[~torch.eye(count, dtype=torch.bool, device=distances.device)].view(count, count - 1)
     largest = rows.max(1, keepdim=True).values
@@ -66,6 +91,6 @@ def _tau(ours: Tensor, theirs: Tensor) -> float:
 
     if ours.min() == ours.max() or theirs.min() == theirs.max():
         return float("nan")
-    if len(ours) == 2:  # of which scipy takes the variance, which is undefined
+    if len(ours) == 2:  # scipy would compute a variance that is undefined
         return float(torch.sign((ours[1] - ours[0]) * (theirs[1] - theirs[0])))
     return float(np.asarray(kendalltau(ours.numpy(), theirs.numpy(), method="asymptotic").statistic))

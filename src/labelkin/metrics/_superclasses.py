@@ -1,4 +1,4 @@
-"""Whether the outputs tell the superclass: by clusters of outputs (000), or by adding up probabilities."""
+"""Superclass accuracy: from k-means clusters of outputs (000), or from summed probabilities."""
 
 from collections.abc import Sequence
 
@@ -15,9 +15,21 @@ from labelkin.metrics._validation import check_probs, check_rows, check_scores, 
 
 
 def superclass_accuracy(probs: Tensor, target: Tensor, groups: Tensor | Sequence[int]) -> Metric:
-    """The share of samples whose true group has the largest probability, summed over its classes.
+    """Return the share of samples whose true group has the largest summed probability: 0 to 1, higher is better.
 
-    `groups[k]` is the group of class k. 0 to 1, higher is better. Undefined without samples: NaN, with a warning.
+    Args:
+        probs: (n, K) probabilities of the classes.
+        target: (n,) true class positions.
+        groups: (K,) the number of each class's group.
+
+    Returns:
+        A `Metric` with one value per sample. Without samples the mean is NaN, with a warning.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import metrics
+        >>> metrics.superclass_accuracy(torch.tensor([[0.3, 0.3, 0.4]]), torch.tensor([0]), [0, 0, 1]).mean
+        1.0
     """
     check_probs(probs, target)
     group, count = group_of_class(groups, probs.shape[1])
@@ -29,25 +41,38 @@ def superclass_accuracy(probs: Tensor, target: Tensor, groups: Tensor | Sequence
 def superclass_accuracy_by_kmeans(
     train_outputs: Tensor, outputs: Tensor, target: Tensor, groups: Tensor | Sequence[int], *, seed: int = 0
 ) -> Metric:
-    """The share of samples in the cluster that stands for their group (000): 0 to 1, higher is better.
+    """Return the share of samples whose cluster represents their group (000): 0 to 1, higher is better.
 
-    k-means with as many clusters as groups, the best of ten starts, is fitted on `train_outputs` (n, K) and places
-    `outputs` (m, K): softmax outputs in the paper, logits where you pass them. `groups[k]` is the group of class k. Each
-    cluster stands for one group, by the assignment that makes most samples of `outputs` right; so chance lies above
-    one in the number of groups. Undefined without samples: NaN, with a warning.
+    k-means, with as many clusters as groups and the best of ten starts, is fitted on the training outputs. Each cluster
+    represents one group, by the assignment that makes most samples right; so chance level is above 1 / number of groups.
+
+    Args:
+        train_outputs: (m, K) outputs on which k-means is fitted: softmax outputs in the paper, or logits.
+        outputs: (n, K) outputs of the samples.
+        target: (n,) true class positions.
+        groups: (K,) the number of each class's group.
+        seed: The seed of the starts.
+
+    Returns:
+        A `Metric` with one value per sample. Without samples the mean is NaN, with a warning.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import metrics
+        >>> outputs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8]])
+        >>> metrics.superclass_accuracy_by_kmeans(outputs, outputs, torch.tensor([0, 0, 1, 1]), [0, 1]).mean
+        1.0
     """
     check_rows("train_outputs", train_outputs)
     check_scores("outputs", outputs, target, train_outputs.shape[1])
     group, count = group_of_class(groups, outputs.shape[1])
     if len(train_outputs) < count:
-        raise InputError(
-            f"train_outputs: expected a row for each of {count} groups at least, got {len(train_outputs)}."
-        )
+        raise InputError(f"train_outputs: expected at least {count} rows, one per group, got {len(train_outputs)}.")
     if not len(outputs):
         return mean_of("superclass_accuracy_by_kmeans", torch.zeros(0))
     for argument, given in (("train_outputs", train_outputs), ("outputs", outputs)):
         if not given.isfinite().all():
-            raise InputError(f"{argument}: expected finite numbers, got {int(given.isinf().sum())} infinite ones.")
+            raise InputError(f"{argument}: expected finite numbers, got {int(given.isinf().sum())} infinite numbers.")
     found = kmeans.fit(train_outputs.detach(), count, starts=10, seed=seed)
     clusters = found.place(outputs.detach().to(train_outputs.device)).cpu().numpy()
     true = group.cpu().numpy()[target.cpu().numpy()]

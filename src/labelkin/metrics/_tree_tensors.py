@@ -1,4 +1,4 @@
-"""Distances and shared ancestors as arithmetic on tensors, on whatever device they are: nothing here waits for a GPU."""
+"""Distances and shared ancestors as tensor arithmetic on any device, without waiting for a GPU."""
 
 from typing import NamedTuple
 
@@ -53,7 +53,7 @@ def shared_depth(tree: TreeTensors, left: Tensor, right: Tensor) -> Tensor:
 
 
 def class_distances(tree: TreeTensors, distance: DistanceKind, left: Tensor, right: Tensor) -> Tensor:
-    """Return what `Taxonomy.distance(distance, left, right)` gives for class positions, in double precision."""
+    """Return `Taxonomy.distance(distance, left, right)` for class positions, in double precision."""
     left, right = torch.broadcast_tensors(tree.leaves[left.long()], tree.leaves[right.long()])  # type: ignore[no-untyped-call]
     shared = shared_depth(tree, left, right)
     if distance == "height":

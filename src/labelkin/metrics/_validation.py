@@ -1,4 +1,4 @@
-"""What metrics are given: classes as whole numbers, scores and probabilities as (n, K), tables as (K, K)."""
+"""Checks of the arguments of metrics: class positions, scores and probabilities (n, K), tables (K, K)."""
 
 from collections.abc import Sequence
 
@@ -17,14 +17,14 @@ Numbers = Tensor | npt.NDArray[np.floating] | Sequence[float]
 
 
 def check_classes(argument: str, given: Tensor, classes: int | None = None, *, read_values: bool = True) -> None:
-    """Positions of classes, one a sample, from 0 to below `classes`."""
+    """Check class positions (n,), from 0 to `classes - 1` if the number of classes is given."""
     if not isinstance(given, Tensor) or given.ndim != 1:
         raise InputError(f"{argument}: expected a tensor of shape (n,), one class per sample, got {_shape(given)}.")
     check_class_positions(argument, given, classes, read_values=read_values)
 
 
 def check_pair(predicted: Tensor, target: Tensor, classes: int | None = None, *, read_values: bool = True) -> None:
-    """A predicted and a true class for every sample."""
+    """Check one predicted and one true class per sample."""
     check_classes("predicted", predicted, classes, read_values=read_values)
     check_classes("target", target, classes, read_values=read_values)
     check_length("target", target, len(predicted), "the predictions")
@@ -33,7 +33,7 @@ def check_pair(predicted: Tensor, target: Tensor, classes: int | None = None, *,
 def check_scores(
     argument: str, scores: Tensor, target: Tensor, classes: int | None = None, *, read_values: bool = True
 ) -> None:
-    """Scores (n, K) without NaN, K being `classes` where that is known, and a true class for every row."""
+    """Check scores (n, K) without NaN and one true class per row; K is checked if `classes` is given."""
     check_rows(argument, scores, read_values=read_values)
     if classes is not None and scores.shape[1] != classes:
         raise InputError(f"{argument}: expected one column for each of {classes} classes, got {scores.shape[1]}.")
@@ -42,9 +42,9 @@ def check_scores(
 
 
 def check_rows(argument: str, rows: Tensor, *, read_values: bool = True) -> None:
-    """Floating point (n, K), no NaN."""
+    """Check floating-point numbers (n, K) without NaN."""
     if not isinstance(rows, Tensor) or rows.ndim != 2 or not rows.shape[1]:
-        raise InputError(f"{argument}: expected a tensor of shape (n, K), one column a class, got {_shape(rows)}.")
+        raise InputError(f"{argument}: expected a tensor of shape (n, K), one column per class, got {_shape(rows)}.")
     if not rows.dtype.is_floating_point:
         raise InputError(f"{argument}: expected floating-point numbers, got {rows.dtype}.")
     if not read_values or not rows.sum().isnan():  # the sum of numbers is NaN only with NaN or infinities among them
@@ -54,12 +54,12 @@ def check_rows(argument: str, rows: Tensor, *, read_values: bool = True) -> None
         where = missing.any(-1).nonzero().flatten().tolist()
         raise InputError(
             f"{argument}: {int(missing.sum())} NaN in {len(where)} of {len(rows)} rows ({listed(where)}); "
-            "leave these samples out, or find where they come from."
+            "leave these samples out, or find their cause."
         )
 
 
 def check_probs(probs: Tensor, target: Tensor, *, read_values: bool = True) -> None:
-    """Rows that are probabilities of K classes, and a true class for every row."""
+    """Check probabilities (n, K) and one true class per row."""
     check_scores("probs", probs, target, read_values=read_values)
     if read_values:
         _arrays.check_probs("probs", probs)
@@ -71,7 +71,7 @@ def check_taxonomy(given: object) -> None:
 
 
 def table(argument: str, given: Table, classes: int | None = None) -> Tensor:
-    """A square table of finite numbers over the classes, in double precision."""
+    """Return a square table of finite numbers over the classes, in double precision."""
     found = _doubles(argument, given)
     if found.ndim != 2 or found.shape[0] != found.shape[1] or classes not in (None, len(found)):
         size = "K x K" if classes is None else f"{classes} x {classes}"
@@ -80,7 +80,7 @@ def table(argument: str, given: Table, classes: int | None = None) -> Tensor:
 
 
 def distance_table(argument: str, given: Table, classes: int | None = None) -> Tensor:
-    """A table of distances: none below 0, and 0 from a class to itself."""
+    """Return a table of distances: none is negative, and those of a class to itself are 0."""
     found = table(argument, given, classes)
     if (found < 0).any():
         raise InputError(f"{argument}: expected distances of 0 or more, got {float(found.min()):.3g}.")
@@ -88,13 +88,13 @@ def distance_table(argument: str, given: Table, classes: int | None = None) -> T
     if own.any():
         raise InputError(
             f"{argument}: expected 0 from each class to itself, got {float(own.max()):.3g} on the diagonal; "
-            "where these are similarities, pass distances."
+            "if these are similarities, pass distances instead."
         )
     return found
 
 
 def numbers(argument: str, given: Numbers, count: int | None = None) -> Tensor:
-    """Finite numbers in a row, in double precision."""
+    """Return finite numbers (n,) in double precision."""
     found = _doubles(argument, given)
     if found.ndim != 1 or count not in (None, len(found)):
         size = "(n,)" if count is None else f"({count},)"
@@ -103,7 +103,7 @@ def numbers(argument: str, given: Numbers, count: int | None = None) -> Tensor:
 
 
 def group_of_class(groups: Tensor | Sequence[int], classes: int) -> tuple[Tensor, int]:
-    """The group of each class, renumbered from 0, and how many groups there are."""
+    """Return the group of each class, renumbered from 0, and the number of groups."""
     try:
         given = torch.as_tensor(groups)
     except (TypeError, ValueError, RuntimeError) as error:

@@ -1,7 +1,6 @@
-"""Precision, recall, F1 and accuracy in which every error counts its semantic distance (002, Sec. 4.2).
+"""Precision, recall, F1 and accuracy with errors weighted by semantic distance (002 Sec. 4.2).
 
-With a distance of 1 between any two classes they are the usual ones. `values` has one entry per class, NaN where it is
-undefined for a class.
+If all distances are 1, they are the usual metrics. `values` has one entry per class, NaN if undefined for the class.
 """
 
 from typing import NamedTuple
@@ -15,7 +14,13 @@ from labelkin.metrics._validation import Table, check_pair, distance_table, tabl
 
 
 class WeightedCounts(NamedTuple):
-    """One number a class; errors count their distance."""
+    """Hits and weighted errors, one entry per class.
+
+    Example:
+        >>> from labelkin import metrics
+        >>> metrics.weighted_counts([[5, 1], [0, 4]], [[0, 2], [2, 0]]).false_negatives
+        tensor([2., 0.], dtype=torch.float64)
+    """
 
     hits: Tensor
     false_negatives: Tensor  # samples of the class predicted as others
@@ -23,7 +28,23 @@ class WeightedCounts(NamedTuple):
 
 
 def confusion_matrix(predicted: Tensor, target: Tensor, classes: int) -> Tensor:
-    """How many samples of each class were predicted as which: (K, K) counts, rows = true, columns = predicted class."""
+    """Count the samples of each class by predicted class.
+
+    Args:
+        predicted: (n,) predicted class positions.
+        target: (n,) true class positions.
+        classes: The number of classes.
+
+    Returns:
+        (K, K) counts, with true classes as rows and predicted classes as columns.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import metrics
+        >>> metrics.confusion_matrix(torch.tensor([0, 1, 1]), torch.tensor([0, 0, 1]), 2)
+        tensor([[1, 1],
+                [0, 1]])
+    """
     check_count("classes", classes)
     check_pair(predicted, target, classes)
     cells = target.long() * classes + predicted.long()
@@ -33,11 +54,22 @@ def confusion_matrix(predicted: Tensor, target: Tensor, classes: int) -> Tensor:
 def weighted_counts(
     confusion: Table, distances: Table, *, normalize: bool = False, normalise: bool | None = None
 ) -> WeightedCounts:
-    """Hits, and the weighted false negatives and positives of each class (002's wFN and wFP).
+    """Return hits, weighted false negatives and weighted false positives of each class (wFN and wFP of 002).
 
-    `confusion` has the true classes as rows; the matrices printed in 002 hold with the predicted ones as rows.
-    `normalize` divides the distances by their mean over pairs of different classes, so that errors spread evenly over
-    the classes count as much as in the plain metrics.
+    Args:
+        confusion: (K, K) counts with true classes as rows. The matrices printed in 002 have predicted classes as rows.
+        distances: (K, K) distances between the classes, by which errors are weighted.
+        normalize: Divide the distances by their mean over pairs of different classes, so that errors that are spread evenly
+            over the classes count as in the plain metrics.
+        normalise: The former spelling of `normalize`, deprecated.
+
+    Returns:
+        The counts as `WeightedCounts`.
+
+    Example:
+        >>> from labelkin import metrics
+        >>> metrics.weighted_counts([[5, 1], [0, 4]], [[0, 2], [2, 0]]).false_positives
+        tensor([0., 2.], dtype=torch.float64)
     """
     normalize = renamed("normalize", normalize, "normalise", normalise)
     counts = table("confusion", confusion)
@@ -50,9 +82,22 @@ def weighted_counts(
 def weighted_precision(
     confusion: Table, distances: Table, *, normalize: bool = False, normalise: bool | None = None
 ) -> Metric:
-    """Hits / (hits + weighted false positives) of each class, and their macro average: 0 to 1, higher is better.
+    """Return hits / (hits + weighted false positives), averaged over classes: 0 to 1, higher is better.
 
-    Undefined for a class that is never predicted: NaN, with a warning; the average is over the other classes.
+    Args:
+        confusion: (K, K) counts with true classes as rows.
+        distances: (K, K) distances between the classes.
+        normalize: Divide the distances by their mean over pairs of different classes.
+        normalise: The former spelling of `normalize`, deprecated.
+
+    Returns:
+        A `Metric` with one value per class. A class that is never predicted is NaN, with a warning, and is left out of the
+        mean.
+
+    Example:
+        >>> from labelkin import metrics
+        >>> metrics.weighted_precision([[4, 2], [0, 4]], [[0, 2], [2, 0]]).mean
+        0.75
     """
     normalize = renamed("normalize", normalize, "normalise", normalise)
     hits, _, positives = weighted_counts(confusion, distances, normalize=normalize)
@@ -62,9 +107,21 @@ def weighted_precision(
 def weighted_recall(
     confusion: Table, distances: Table, *, normalize: bool = False, normalise: bool | None = None
 ) -> Metric:
-    """Hits / (hits + weighted false negatives) of each class, and their macro average: 0 to 1, higher is better.
+    """Return hits / (hits + weighted false negatives), averaged over classes: 0 to 1, higher is better.
 
-    Undefined for a class without samples: NaN, with a warning; the average is over the other classes.
+    Args:
+        confusion: (K, K) counts with true classes as rows.
+        distances: (K, K) distances between the classes.
+        normalize: Divide the distances by their mean over pairs of different classes.
+        normalise: The former spelling of `normalize`, deprecated.
+
+    Returns:
+        A `Metric` with one value per class. A class without samples is NaN, with a warning, and is left out of the mean.
+
+    Example:
+        >>> from labelkin import metrics
+        >>> metrics.weighted_recall([[4, 2], [0, 4]], [[0, 2], [2, 0]]).mean
+        0.75
     """
     normalize = renamed("normalize", normalize, "normalise", normalise)
     hits, negatives, _ = weighted_counts(confusion, distances, normalize=normalize)
@@ -74,10 +131,22 @@ def weighted_recall(
 def weighted_f1(
     confusion: Table, distances: Table, *, normalize: bool = False, normalise: bool | None = None
 ) -> Metric:
-    """The harmonic mean of weighted precision and recall, and its macro average: 0 to 1, higher is better.
+    """Return the harmonic mean of weighted precision and recall, averaged over classes: 0 to 1, higher is better.
 
-    Two hits over two hits plus the weighted errors: 0 for a class that has samples or predictions and no hit. Undefined
-    for a class with neither: NaN, with a warning; the average is over the other classes.
+    Args:
+        confusion: (K, K) counts with true classes as rows.
+        distances: (K, K) distances between the classes.
+        normalize: Divide the distances by their mean over pairs of different classes.
+        normalise: The former spelling of `normalize`, deprecated.
+
+    Returns:
+        A `Metric` with one value per class: 0 for a class with samples or predictions but no hit. A class with neither is
+        NaN, with a warning, and is left out of the mean.
+
+    Example:
+        >>> from labelkin import metrics
+        >>> metrics.weighted_f1([[4, 1], [1, 4]], [[0, 4], [4, 0]]).mean
+        0.5
     """
     normalize = renamed("normalize", normalize, "normalise", normalise)
     hits, negatives, positives = weighted_counts(confusion, distances, normalize=normalize)
@@ -87,10 +156,22 @@ def weighted_f1(
 def weighted_accuracy(
     confusion: Table, distances: Table, *, normalize: bool = False, normalise: bool | None = None
 ) -> Metric:
-    """All hits / (all hits + all weighted false negatives), and the same of each class: 0 to 1, higher is better.
+    """Return all hits / (all hits + all weighted false negatives): 0 to 1, higher is better.
 
-    Per class it is the weighted recall; overall all samples are pooled. Undefined for a class without samples, and
-    overall without any: NaN, with a warning.
+    Args:
+        confusion: (K, K) counts with true classes as rows.
+        distances: (K, K) distances between the classes.
+        normalize: Divide the distances by their mean over pairs of different classes.
+        normalise: The former spelling of `normalize`, deprecated.
+
+    Returns:
+        A `Metric` whose mean is over all samples and whose values are the weighted recalls of the classes. A class without
+        samples is NaN, with a warning; so is the mean without any samples.
+
+    Example:
+        >>> from labelkin import metrics
+        >>> metrics.weighted_accuracy([[4, 1], [1, 4]], [[0, 4], [4, 0]]).mean
+        0.5
     """
     normalize = renamed("normalize", normalize, "normalise", normalise)
     hits, negatives, _ = weighted_counts(confusion, distances, normalize=normalize)
@@ -99,13 +180,13 @@ def weighted_accuracy(
 
 
 def scaled(distances: Table, classes: int, *, normalize: bool) -> Tensor:
-    """The distances, checked, divided by their mean over pairs of different classes with `normalize`."""
+    """Return checked distances, divided by their mean over pairs of different classes if `normalize` is set."""
     found = distance_table("distances", distances, classes)
     if not normalize:
         return found
     mean = found.sum() / (classes * (classes - 1))
     if not mean > 0:
-        raise InputError("distances: they are all 0 and have no mean to normalize by; pass normalize=False.")
+        raise InputError("distances: expected distances above 0 to normalize by, got only zeros; pass normalize=False.")
     return found / mean
 
 

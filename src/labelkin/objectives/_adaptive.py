@@ -47,7 +47,7 @@ class AdaptiveLabels(Objective):
         memory: number of samples that the old label counts as beside those of the batch (our addition), so that 50 samples
             of a class move its label a lot and a single one little.
         leave_one_out: use the mean of the *other* samples of its class for a sample's own class. With one sample per class
-            the label is the sample, and the published loss teaches nothing.
+            the label is the sample, and the published loss has no gradient.
         scale: factor of the distances; `"learned"` makes it a parameter that starts at 1.
         eval_labels: `"epoch"` predicts with class means of the training set, computed in eval mode after each epoch
             (`refresh`); `"last"` with the labels of the last step, as the paper did.
@@ -55,7 +55,7 @@ class AdaptiveLabels(Objective):
         class_weight: one weight per class.
 
     Returns:
-        `loss` returns the scalar loss; `loss_terms` also `cross_entropy`, and `repel` where it has a weight.
+        `loss` returns the scalar loss; `loss_terms` also returns `cross_entropy`, and `repel` if it has a weight.
 
     Example:
         >>> import torch

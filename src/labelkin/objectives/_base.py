@@ -10,12 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from labelkin._arrays import class_positions
 from labelkin._checks import InputError, check_count, near, plain_names
 from labelkin.objectives import _validation as inputs
 from labelkin.objectives._batch import Batch, Loss
 from labelkin.objectives._context import resolved
-from labelkin.objectives._options import DEFAULTS, check_shared, full_signature
+from labelkin.objectives._options import check_shared, full_signature, shown_options
 from labelkin.objectives._reduction import Reducer
 from labelkin.objectives._state import check_before_loading, signature_of
 from labelkin.relations import count_classes
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from labelkin.objectives._context import Context
 
 Outputs = Any  # a Tensor (..., width), or a NamedTuple of several
-LARGEST_TABLE = 2**26  # entries: 256 MiB of float32
 
 
 class Objective(Reducer):
@@ -295,15 +293,7 @@ class Objective(Reducer):
 
     def _rows(self, classes: Sequence[int] | Tensor | None, *, width: int | None = None) -> Tensor:
         """Return the class positions asked for; refuse all of them if a table of that size would be very large."""
-        device = next((t.device for t in (*self.parameters(), *self.buffers())), None)
-        if classes is not None:
-            return class_positions("classes", classes, self.num_classes).to(device)
-        if self.num_classes * (width or self.num_classes) > LARGEST_TABLE:
-            raise InputError(
-                f"label_vectors: all {self.num_classes} rows of {width or self.num_classes} numbers would take too much "
-                "memory; ask for rows, as in label_vectors([0, 1, 2])."
-            )
-        return torch.arange(self.num_classes, device=device)
+        return inputs.label_rows(self, classes, width=width or self.num_classes)
 
     def begin_epoch(self, epoch: int, epochs: int) -> None:
         """Prepare for an epoch; the training loop calls this before each one, with `epoch` from 0 to `epochs - 1`.
@@ -351,13 +341,4 @@ class Objective(Reducer):
 
     def extra_repr(self) -> str:
         """Return the hyperparameters for `repr`."""
-        shown = [f"classes={self.num_classes}", f"features={self.features}"]
-        for name in inspect.signature(type(self)).parameters:
-            value = getattr(self, name, None)
-            if name in ("classes", "features") or not isinstance(value, int | float | str):
-                continue
-            if name not in DEFAULTS or value != DEFAULTS[name]:
-                shown.append(f"{name}={value!r}")
-        if self.class_weight is not None:
-            shown.append(f"class_weight=({self.num_classes},)")
-        return ", ".join(shown)
+        return shown_options(self)

@@ -213,7 +213,7 @@ class Context:
         return self.kin()  # type: ignore[no-any-return]
 
     def without_data(self) -> Self:
-        """Return a copy that holds results in place of the data, from which a saved model can be built again.
+        """Return a copy with results instead of the data, from which a saved model can be rebuilt.
 
         The discriminant analysis is included only if it was asked for, because it takes longer than a small run.
 

@@ -20,7 +20,7 @@ class Hierarchical(TreeObjective):
 
     Args:
         taxonomy: the tree of the classes.
-        targets: `"path"` marks the leaf and all its ancestors, so coarse edges weigh more; `"leaf"` marks the leaf alone.
+        targets: `"path"` marks the leaf and all its ancestors, so coarse edges weigh more; `"leaf"` marks only the leaf.
         classes: the taxonomy's classes in the order of the targets; None for the taxonomy's own order.
         features: width of the features; None for an objective without a head.
         class_weight: one weight per class.

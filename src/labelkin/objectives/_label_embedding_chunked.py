@@ -1,4 +1,4 @@
-"""Compute a loss over outputs too wide to hold: some samples at a time, each chunk with its gradients."""
+"""Compute a loss over outputs that are too large for memory, in chunks of samples with their gradients."""
 
 from __future__ import annotations
 

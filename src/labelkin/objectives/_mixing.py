@@ -1,4 +1,4 @@
-"""The mixing of 004: one eps, one per class, or a matrix; fixed, learned within bounds, or learned with penalties."""
+"""Mixing weights of 004: one eps, one per class, or a matrix; fixed, learned within bounds, or learned with penalties."""
 
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple

@@ -1,11 +1,14 @@
-"""The constructor arguments that every objective takes, and the signature that shows them."""
+"""The constructor arguments that all objectives share, their checks, and their display in signatures and `repr`."""
 
 import inspect
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from labelkin._checks import InputError, check_choice
+
+if TYPE_CHECKING:
+    from labelkin.objectives._base import Objective
 
 REDUCTIONS = ("mean", "sum", "none")
 DIVISORS = ("weights", "samples")
@@ -64,3 +67,17 @@ def full_signature(init: Callable[..., None]) -> inspect.Signature:
     placed = {p.name for p in (*first, *features)}
     rest = [p for p in (*own, *shared) if p.name not in placed]
     return inspect.Signature([*first, *features, *rest])
+
+
+def shown_options(objective: "Objective") -> str:
+    """Return the constructor arguments of an objective for its `repr`, without shared arguments at their defaults."""
+    shown = [f"classes={objective.num_classes}", f"features={objective.features}"]
+    for name in inspect.signature(type(objective)).parameters:
+        value = getattr(objective, name, None)
+        if name in ("classes", "features") or not isinstance(value, int | float | str):
+            continue
+        if name not in DEFAULTS or value != DEFAULTS[name]:
+            shown.append(f"{name}={value!r}")
+    if objective.class_weight is not None:
+        shown.append(f"class_weight=({objective.num_classes},)")
+    return ", ".join(shown)

@@ -1,4 +1,4 @@
-"""How losses of samples become the loss of a batch: sample weights, class weights and the reduction."""
+"""Reduction of sample losses to the loss of a batch: sample weights, class weights and the reduction."""
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +29,7 @@ class Reducer(nn.Module):
         return (weight * losses).sum() / self._divisor(self._counted(batch, losses.dtype).sum())
 
     def _class_factor(self, batch: Batch, dtype: torch.dtype) -> Tensor:
-        """Return (n,) the class weight of each sample; class probabilities are multiplied by theirs beforehand."""
+        """Return (n,) class weights of the samples; class probabilities are multiplied by theirs beforehand."""
         if self.class_weight is None or is_soft(batch.target):
             return torch.ones_like(batch.weight, dtype=dtype)
         return self.class_weight[batch.target].to(dtype)

@@ -8,9 +8,10 @@ from torch import Tensor
 
 from labelkin._checks import InputError, check_number
 from labelkin.functional import is_soft, soft_cross_entropy
-from labelkin.objectives._base import LARGEST_TABLE, Objective
+from labelkin.objectives._base import Objective
 from labelkin.objectives._batch import Batch, Loss
 from labelkin.objectives._options import Shared
+from labelkin.objectives._validation import LARGEST_TABLE
 from labelkin.relations import Rows, as_rows, as_targets, smooth
 
 if TYPE_CHECKING:

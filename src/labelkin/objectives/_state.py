@@ -1,7 +1,7 @@
 """The signature of an objective's state: its hyperparameters, class names and tree, saved beside its tensors.
 
 A state that is loaded into an objective with other hyperparameters, or on another tree, would give wrong results without
-an error. The signature is JSON in a tensor of bytes, so that a state dict holds tensors alone and any format can save it.
+an error. The signature is JSON in a tensor of bytes, so that a state dict contains only tensors and any format can save it.
 """
 
 from __future__ import annotations

@@ -6,18 +6,21 @@ wait for the device, and compiled code cannot branch on values.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from labelkin._arrays import check_class_positions, check_probs
+from labelkin._arrays import check_class_positions, check_probs, class_positions
 from labelkin._checks import InputError
 from labelkin.objectives._batch import Batch
 from labelkin.relations import check_not_negative, read_numbers
 
 if TYPE_CHECKING:
     from labelkin.objectives._base import Objective
+
+LARGEST_TABLE = 2**26  # entries: 256 MiB of float32
 
 
 def flatten(
@@ -83,7 +86,7 @@ def _flat_batch(
 
 
 def without_padding(rows: Tensor, weight: Tensor) -> Tensor:
-    """Set rows of weight 0 to 0, so that what padding holds, such as NaN, reaches neither the loss nor the gradients."""
+    """Set rows of weight 0 to 0, so that values of padding, such as NaN, affect neither the loss nor the gradients."""
     padding = weight == 0
     if _may_look(padding) and not padding.any():
         return rows
@@ -120,6 +123,20 @@ def class_weights(values: Any, classes: int) -> Tensor:
         raise InputError(f"class_weight: expected {classes} numbers, one per class, got shape {tuple(weights.shape)}.")
     check_not_negative("class_weight", weights)
     return weights
+
+
+def label_rows(objective: Objective, classes: Sequence[int] | Tensor | None, *, width: int) -> Tensor:
+    """Return the class positions for `label_vectors`; None means all, unless a table of that `width` is very large."""
+    device = next((t.device for t in (*objective.parameters(), *objective.buffers())), None)
+    count = objective.num_classes
+    if classes is not None:
+        return class_positions("classes", classes, count).to(device)
+    if count * width > LARGEST_TABLE:
+        raise InputError(
+            f"label_vectors: all {count} rows of {width} numbers would take too much memory; ask for rows, as in "
+            "label_vectors([0, 1, 2])."
+        )
+    return torch.arange(count, device=device)
 
 
 def _leading_shape(parts: tuple[Tensor, ...], width: int | None, argument: str = "outputs") -> torch.Size:

@@ -1,8 +1,8 @@
-"""Who is kin to whom: relations between classes, and the targets made from them.
+"""Relations between classes (class similarity), and smoothed targets built from them.
 
-A relation is a K x K matrix whose row `i` says how the kin of class `i` share what is taken from it: no entry below
-zero, a zero diagonal, rows that sum to 1. A class without kin is isolated: its row is zero and it stays one-hot.
-Groups and trees also come as `Rows`, which make the rows asked for and never the matrix.
+A relation is a K x K matrix. Row `i` says how the weight taken from class `i` is shared among its related classes: no entry
+is negative, the diagonal is zero, and each row sums to 1. A class without related classes is isolated: its row is zero and
+its target stays one-hot. Groups and trees are also available as `Rows`, which compute single rows and never the matrix.
 """
 
 from labelkin.relations._discriminant import lda

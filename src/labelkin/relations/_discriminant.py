@@ -1,4 +1,4 @@
-"""Kin as the data show it: how the class means lie after linear discriminant analysis."""
+"""Class similarity from data: class means after linear discriminant analysis."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -11,8 +11,8 @@ from labelkin._checks import InputError, check_choice, check_count, listed
 from labelkin._extras import require
 from labelkin.relations._matrices import cosines, count_classes, kin_rows, read_numbers
 
-RANK = 1e-4  # singular values below this are rounding; scikit-learn's own bound
-AT_THE_CENTRE = 1e-9  # what rounding leaves of a mean that is zero
+RANK = 1e-4  # singular values below this are rounding errors; scikit-learn's threshold
+AT_THE_CENTER = 1e-9  # relative norm up to which a mean counts as zero
 
 
 def lda(
@@ -24,18 +24,33 @@ def lda(
     weight: Any = None,
     similarity: Literal["logistic"] | Callable[[Tensor], Tensor] = "logistic",
 ) -> Tensor:
-    """`s(d)` for every other class with `d = 1 - cos` of the class means on the discriminant axes (004 Eq. 12).
+    """Compute a relation from the class means of the data after linear discriminant analysis (004 Eq. 12).
 
-    `inputs` (samples, ...) are flattened and centred, then projected on the first `components` axes (all unless given:
-    K - 1, or the number of features). The paper does not speak of centring; without it, the cosines measure the mean
-    image. `targets` are class positions; `classes` (number or names) says how many there are. `similarity` is
-    `"logistic"`, `s = 1 / (1 + e^d)`, or a function of a tensor of distances that falls over [0, 2], not below 0.
-    `weight` (samples,) holds sample weights above 0: a sample of weight 2 counts as two, and only ratios matter.
+    The similarity of two classes is `s(d)` with `d = 1 - cos` of their means on the discriminant axes; each row is divided by
+    its sum, which breaks the symmetry that the paper claims. The data are centered first. The paper does not mention centering;
+    without it, the cosines would measure the mean image.
 
-    Returns (K, K) float64, entries in [0, 1], zero diagonal. Dividing rows by their sums breaks the symmetry that the
-    paper claims. The logistic `s` spans only .12 to .5, so that the relation is never far from uniform: compare it with
-    plain label smoothing. No class is isolated under it (under another `similarity`, one with nothing above 0 is). A
+    The logistic `s` ranges only from .12 to .5, so the relation is close to uniform: compare it with plain label smoothing. A
     class whose mean is the mean of the data has no direction and counts as `d = 1` from all others.
+
+    Args:
+        inputs: (samples, ...) numbers, which are flattened.
+        targets: (samples,) class positions.
+        classes: The number of classes, or their names. None means the largest position plus one.
+        components: The number of axes, at most K - 1 and at most the number of features. None means all.
+        weight: (samples,) positive sample weights. A sample of weight 2 counts as two; only ratios matter.
+        similarity: `"logistic"`, which is `s = 1 / (1 + e^d)`, or a function of a tensor of distances that decreases over
+            [0, 2] and is not negative.
+
+    Returns:
+        (K, K) float64 relation. With `"logistic"` no class is isolated.
+
+    Example:
+        >>> from labelkin import relations
+        >>> inputs = [[0.0, 0.1], [0.1, 0.0], [1.0, 0.1], [0.9, 0.2], [0.0, 5.0], [0.2, 5.1]]
+        >>> relation = relations.lda(inputs, [0, 0, 1, 1, 2, 2])
+        >>> bool(relation[0, 1] > relation[0, 2])
+        True
     """
     features, labels, count = _checked_samples(inputs, targets, classes)
     most = min(count - 1, features.shape[1])
@@ -48,14 +63,14 @@ def lda(
         sklearn = require("sklearn.discriminant_analysis", extra="sklearn", use="relations.lda")
         analysis = sklearn.LinearDiscriminantAnalysis(n_components=components or most)
         analysis.fit(features.numpy(), labels.numpy())
-        projected = torch.as_tensor(analysis.transform(features.numpy()))  # which subtracts the mean of the data first
+        projected = torch.as_tensor(analysis.transform(features.numpy()))  # this subtracts the mean of the data
         means = torch.stack([projected[labels == k].mean(0) for k in range(count)])
     else:
         means = _weighted_means(features, labels, _checked_weight(weight, len(labels)), count)[:, : components or most]
     longest = means.norm(dim=-1).max().item()  # in standard deviations within classes
-    if longest <= AT_THE_CENTRE:
-        raise InputError("inputs: the means of the classes coincide, so that no axis tells them apart.")
-    return kin_rows(measure(1 - cosines(means, zero_below=AT_THE_CENTRE * longest)))
+    if longest <= AT_THE_CENTER:
+        raise InputError("inputs: all class means are equal, so no axis separates the classes.")
+    return kin_rows(measure(1 - cosines(means, zero_below=AT_THE_CENTER * longest)))
 
 
 def _checked_samples(inputs: Any, targets: Any, classes: int | Sequence[str] | None) -> tuple[Tensor, Tensor, int]:
@@ -118,7 +133,7 @@ def _checked_similarity(similarity: str | Callable[[Tensor], Tensor]) -> Callabl
     falls = isinstance(values, Tensor) and values.shape == distances.shape and bool((values.diff() <= 0).all())
     if not falls or not values[0] > values[-1] or values[-1] < 0:
         raise InputError(
-            "similarity: expected a function that maps a tensor of distances to similarities which fall over [0, 2] "
+            "similarity: expected a function that maps a tensor of distances to similarities that decrease over [0, 2] "
             "and are not negative."
         )
     return similarity

@@ -1,4 +1,4 @@
-"""Kin by group: all classes of a group are equally close, the others not at all."""
+"""Class similarity from groups: all classes of a group are equally related, and others are not related."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal, overload
@@ -22,14 +22,19 @@ def groups(groups: Groups, *, classes: int | Sequence[str] | None = None, struct
 def groups(
     groups: Groups, *, classes: int | Sequence[str] | None = None, structured: bool = False
 ) -> Tensor | GroupRows:
-    """`1/(n-1)` for each of the other `n-1` classes of the same group, 0 elsewhere (000 Eq. 4).
+    """Compute the relation in which a class is related to the other classes of its group (000 Eq. 4).
 
-    `groups` is `{group: [class, ...]}` with the classes by name or by position, or a list with the group of each class.
-    Every class is in exactly one group. `classes` (their number, or their names in order) says which classes there are;
-    without it they are those listed: positions from 0 on, or names in the order of the listing.
+    In a group of `n` classes, each of the other `n - 1` classes gets `1 / (n - 1)`.
 
-    Returns (K, K) float64, entries in [0, 1], zero diagonal, symmetric; with `structured=True` the same as `GroupRows`,
-    which holds one number a class. A class alone in its group is isolated: its row is zero.
+    Args:
+        groups: `{group: [class, ...]}` with classes by name or by position, or a list with the group of each class. Each
+            class is in exactly one group.
+        classes: The number of classes, or their names in order. None means the classes in `groups`: positions from 0, or
+            names in the order of their appearance.
+        structured: Return `GroupRows`, which stores one number per class, instead of the matrix.
+
+    Returns:
+        (K, K) float64 relation, symmetric; a class that is alone in its group is isolated. Or the same as `GroupRows`.
 
     Example:
         >>> from labelkin import relations
@@ -64,7 +69,7 @@ def _by_group(groups: Mapping[Any, Any], classes: int | Sequence[str] | None) ->
     }
     for name, members in groups.items():
         if isinstance(members, str):
-            raise InputError(f"groups: expected a list of classes for group {name!r}, got the text {members!r}.")
+            raise InputError(f"groups: expected a list of classes for group {name!r}, got the string {members!r}.")
         if not len(members):
             raise InputError(f"groups: group {name!r} is empty; give it a class or leave it out.")
     names = _class_names([member for members in groups.values() for member in members], classes)
@@ -81,13 +86,15 @@ def _by_group(groups: Mapping[Any, Any], classes: int | Sequence[str] | None) ->
             found[own] = name
     missing = [names[i] for i in range(len(names)) if i not in found]
     if missing:
-        raise InputError(f"groups: class {listed(missing)} is in no group; a class without kin is a group of its own.")
+        raise InputError(
+            f"groups: class {listed(missing)} is in no group; put a class without related classes in a group of its own."
+        )
     ids = {name: i for i, name in enumerate(groups)}
     return [ids[found[i]] for i in range(len(names))]
 
 
 def _class_names(members: list[Any], classes: int | Sequence[str] | None) -> list[Any]:
-    """The classes in order, as the groups may call them: names, or else positions."""
+    """Return the classes in order, by name if the groups use names, and otherwise by position."""
     for member in members:
         if isinstance(member, bool) or not isinstance(member, (str, int, np.integer)):
             raise InputError(f"groups: expected class names or whole numbers, got {member!r}.")

@@ -1,4 +1,4 @@
-"""What every relation starts from and ends in: class counts, arrays read and checked, rows normalised."""
+"""Checks and normalization that all relations share: class counts, arrays of numbers, rows."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,11 +10,11 @@ from torch import Tensor
 from labelkin._arrays import sum_tolerance
 from labelkin._checks import InputError, check_count, check_names, listed, plain_names
 
-ROUNDING = 1e-12  # a similarity this small is a zero that was computed
+ROUNDING = 1e-12  # similarities up to this are 0 with a rounding error
 
 
 def count_classes(classes: int | Sequence[str]) -> int:
-    """How many classes there are: `classes` is their number or their names; two at least."""
+    """Return the number of classes, at least two, from their number or their names."""
     classes = plain_names(classes)
     if isinstance(classes, Sequence):
         check_names("classes", classes, least=2)
@@ -24,7 +24,7 @@ def count_classes(classes: int | Sequence[str]) -> int:
 
 
 def read_numbers(argument: str, values: Any) -> Tensor:
-    """A new tensor of real, finite numbers, of the type they came in; anything else is refused by position."""
+    """Return a new tensor of real, finite numbers in their own dtype; an error names the position of the first bad number."""
     tensor = values.detach().clone() if isinstance(values, Tensor) else _from_array(argument, values)
     if tensor.is_complex():
         raise InputError(f"{argument}: expected real numbers, got {tensor.dtype}.")
@@ -36,11 +36,11 @@ def read_numbers(argument: str, values: Any) -> Tensor:
 
 
 def read_square(argument: str, values: Any, classes: int | None = None) -> Tensor:
-    """A finite (K, K) matrix, with `classes` rows where a number is given."""
+    """Return a finite (K, K) matrix; K is checked if `classes` is given."""
     matrix = read_numbers(argument, values)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InputError(
-            f"{argument}: expected a square matrix, one row and one column a class, got shape {tuple(matrix.shape)}."
+            f"{argument}: expected a square matrix, one row and one column per class, got shape {tuple(matrix.shape)}."
         )
     if classes is not None and len(matrix) != classes:
         raise InputError(
@@ -61,7 +61,7 @@ def check_not_negative(argument: str, values: Tensor) -> None:
 
 
 def check_row_sums(argument: str, matrix: Tensor, *, zero_rows: bool) -> None:
-    """Every row is a distribution over the classes, or all zero where `zero_rows` allows it."""
+    """Check that every row sums to 1, or is zero if `zero_rows` allows it."""
     sums = matrix.sum(-1, dtype=torch.float64)
     fine = (sums - 1).abs() <= sum_tolerance(matrix.dtype, matrix.shape[-1])
     if zero_rows:
@@ -79,25 +79,25 @@ def check_zero_diagonal(argument: str, matrix: Tensor) -> None:
     own = matrix.diagonal().nonzero().flatten().tolist()
     if own:
         raise InputError(
-            f"{argument}: expected a zero diagonal (a class is not its own kin), got "
+            f"{argument}: expected a zero diagonal (a class is not related to itself), got "
             f"{matrix[own[0], own[0]].item():.6g} in row {listed(own)}; a matrix of targets is not a relation."
         )
 
 
 def kin_rows(weights: Tensor, *, floor: float = 0.0) -> Tensor:
-    """The diagonal dropped and each row divided by its sum; a row with nothing above `floor` is all zero."""
+    """Set the diagonal and entries up to `floor` to 0, and divide each row by its sum; a row of zeros stays zero."""
     kin = torch.where(weights > floor, weights, 0.0).fill_diagonal_(0.0)
     sums = kin.sum(-1, keepdim=True)
     return kin / torch.where(sums > 0, sums, 1.0)
 
 
 def kin_softmax(scores: Tensor) -> Tensor:
-    """Softmax of each row over the other classes: `exp(scores)` normalised, safe from underflow, never a zero row."""
+    """Return the softmax of each row over the other classes: `exp(scores)` normalized without underflow, never a zero row."""
     return scores.clone().fill_diagonal_(-torch.inf).softmax(-1)
 
 
 def cosines(vectors: Tensor, *, zero_below: float = 0.0) -> Tensor:
-    """(K, D) to (K, K) cosines; a vector of norm `zero_below` or less has cosine 0 with every other."""
+    """Return (K, K) cosines of vectors (K, D); a vector of norm `zero_below` or less has cosine 0 with all others."""
     norms = vectors.norm(dim=-1, keepdim=True)
     unit = torch.where(norms > zero_below, vectors / norms, 0.0)
     return (unit @ unit.T).clamp(-1.0, 1.0)

@@ -1,4 +1,4 @@
-"""Kin as a model or a data set shows it: confusions, activations, class counts."""
+"""Class similarity from measurements: confusion matrices and activations; class weights from class counts."""
 
 from typing import Any
 
@@ -10,14 +10,17 @@ from labelkin.relations._matrices import ROUNDING, check_not_negative, kin_rows,
 
 
 def confusion(matrix: Any, *, smoothing: float = 1.0) -> Tensor:
-    """Kin by a confusion matrix, rows = true class: the diagonal dropped, `smoothing` added to every other cell, each
-    row divided by its sum.
+    """Compute a relation from a confusion matrix.
 
-    `smoothing` is in the units of the matrix: 1 counts every confusion once more, which suits counts; give a small one
-    where the matrix holds rates.
+    The diagonal is dropped, `smoothing` is added to all other cells, and each row is divided by its sum.
 
-    Returns (K, K) float64, entries in [0, 1], zero diagonal. With smoothing no class is isolated; at 0 a class that was
-    never mistaken for another has a zero row.
+    Args:
+        matrix: (K, K) counts or rates, with true classes as rows.
+        smoothing: A number in the units of the matrix. 1 adds one confusion to each cell, which suits counts; use a small
+            number for rates.
+
+    Returns:
+        (K, K) float64 relation. With `smoothing=0`, a class that was never confused with another is isolated.
 
     Example:
         >>> from labelkin import relations
@@ -33,12 +36,13 @@ def confusion(matrix: Any, *, smoothing: float = 1.0) -> Tensor:
 
 
 def activations(distances: Any) -> Tensor:
-    """Kin by how a network holds the classes: `1 - d` with the NAA distance (000 Eq. 7), each row divided by its sum.
+    """Compute a relation from activation distances: `1 - d` (000 Eq. 7), with rows divided by their sums.
 
-    `distances` come from `labelkin.functional._naa.naa_distance` and lie in [0, 1].
+    Args:
+        distances: (K, K) NAA distances in [0, 1], as computed by `labelkin.functional.naa_distance`.
 
-    Returns (K, K) float64, entries in [0, 1], zero diagonal. A class at distance 1 from every other is isolated: its
-    row is zero.
+    Returns:
+        (K, K) float64 relation. A class at distance 1 from all others is isolated.
 
     Example:
         >>> from labelkin import relations
@@ -56,9 +60,13 @@ def activations(distances: Any) -> Tensor:
 
 
 def infogain_weights(counts: Any) -> Tensor:
-    """Class weights from the number of samples a class: `min N / N_i` (004, the diagonal of H in Eq. 1).
+    """Compute class weights `min N / N_i` from the number of samples of each class (004, the diagonal of H in Eq. 1).
 
-    Returns (K,) float64 in (0, 1]: 1 for the rarest class. For the `class_weight` option of the objectives.
+    Args:
+        counts: (K,) numbers of samples, all above 0.
+
+    Returns:
+        (K,) float64 weights in (0, 1] for the `class_weight` option of objectives; the rarest class has weight 1.
 
     Example:
         >>> from labelkin import relations
@@ -67,8 +75,8 @@ def infogain_weights(counts: Any) -> Tensor:
     """
     given = read_numbers("counts", counts).double()
     if given.ndim != 1 or not len(given):
-        raise InputError(f"counts: expected one number a class, got shape {tuple(given.shape)}.")
+        raise InputError(f"counts: expected one number per class, got shape {tuple(given.shape)}.")
     without = (given <= 0).nonzero().flatten().tolist()
     if without:
-        raise InputError(f"counts: expected at least one sample a class, got none of class {listed(without)}.")
+        raise InputError(f"counts: expected at least one sample per class, got none of class {listed(without)}.")
     return torch.as_tensor(given.min() / given)

@@ -1,4 +1,4 @@
-"""Kin by order: the nearer two values, the closer the classes."""
+"""Class similarity from an order: the closer the values of two classes, the more similar they are."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,13 +11,16 @@ from labelkin.relations._matrices import count_classes, kin_softmax, read_number
 
 
 def ordinal(classes: int | Sequence[str], *, power: float = 1.0, values: Any = None) -> Tensor:
-    """`1 / |v_i - v_j|^power` for every other class, each row divided by its sum (000 Eq. 2-3).
+    """Compute the relation `1 / |v_i - v_j|^power` with rows divided by their sums (000 Eq. 2-3).
 
-    `classes` is their number or their names, `values` the value of each class (0, 1, 2, ... unless given; no two the
-    same). Power 1 is the paper's rule; 0 makes all other classes equal, a large one leaves the nearest alone.
+    Args:
+        classes: The number of classes, or their names.
+        power: How fast similarity falls with distance. 1 is the paper's rule; 0 makes all other classes equal, and a large
+            power leaves only the nearest.
+        values: (K,) the value of each class, all different. None means 0, 1, 2, ...
 
-    Returns (K, K) float64, entries in [0, 1], zero diagonal. No class is isolated. Not symmetric: a class in the middle
-    shares its weight among more neighbours.
+    Returns:
+        (K, K) float64 relation. No class is isolated. It is not symmetric: a class in the middle has more neighbors.
 
     Example:
         >>> from labelkin import relations
@@ -36,13 +39,13 @@ def ordinal(classes: int | Sequence[str], *, power: float = 1.0, values: Any = N
 def _checked_values(values: Any, count: int) -> Tensor:
     places = read_numbers("values", values).double()
     if places.shape != (count,):
-        raise InputError(f"values: expected {count} numbers, one a class, got shape {tuple(places.shape)}.")
+        raise InputError(f"values: expected {count} numbers, one per class, got shape {tuple(places.shape)}.")
     order = places.argsort(stable=True)
     twice = (places[order].diff() == 0).nonzero().flatten().tolist()
     if twice:
         first, second = order[twice[0]].item(), order[twice[0] + 1].item()
         raise InputError(
-            f"values: classes {first} and {second} both have {places[int(first)].item()}; "
-            "every class needs a value of its own."
+            f"values: classes {first} and {second} both have the value {places[int(first)].item()}; "
+            "give each class a different value."
         )
     return places

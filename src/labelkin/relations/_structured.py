@@ -1,4 +1,4 @@
-"""Relations with a rule short enough that no matrix is kept: groups, and distances in a tree."""
+"""Relations that need no K x K matrix, because a rule gives each row: groups, and distances in a tree."""
 
 from typing import Any
 
@@ -13,9 +13,19 @@ from labelkin.structure import DISTANCES, DistanceKind, Ints, Taxonomy, subtree_
 
 
 class GroupRows(Rows):
-    """`1/(n-1)` for each of the other classes of the group (000 Eq. 4), else 0; `group` holds a group id a class.
+    """Rows of the relation of groups: `1 / (n - 1)` for each of the other classes of a group of `n` classes (000 Eq. 4).
 
-    A class alone in its group is isolated.
+    A class that is alone in its group is isolated.
+
+    Args:
+        group: (K,) the number of each class's group.
+        dtype: The dtype of the rows.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.relations import GroupRows
+        >>> GroupRows([0, 0, 1])(torch.tensor([1]))
+        tensor([[1., 0., 0.]], dtype=torch.float64)
     """
 
     group: Tensor
@@ -44,20 +54,34 @@ class GroupRows(Rows):
 
 
 class TreeRows(Rows):
-    """`exp(-beta d(i, j) / max d)`, each row divided by its sum, from a tree.
+    """Rows `exp(-beta d(i, j) / max d)` of distances in a tree, divided by their sums.
 
-    The diagonal is dropped (a relation), or kept with `keep_diagonal`: the soft labels of Bertinetto et al. (2020).
-    Every other class gets a weight above zero (but for underflow), so that no class is isolated. `distance` is one of
-    `Taxonomy.distance`'s kinds. All follow from the depth or height of the lowest common ancestor, a
-    running sum over the leaves, with nothing larger than the rows asked for.
+    All distances follow from the depth or height of lowest common ancestors, which are running sums over the leaves, so memory
+    does not exceed the size of the requested rows.
+
+    Args:
+        taxonomy: The tree.
+        beta: How fast weights fall with distance, at least 0.
+        distance: The kind of distance; see `Taxonomy.distance`.
+        keep_diagonal: Keep the class itself, as in the soft labels of Bertinetto et al. (2020). False gives a relation.
+            No class is isolated: all other classes have a weight above 0, except for underflow.
+        dtype: The dtype of the rows.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy
+        >>> from labelkin.relations import TreeRows
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car"]})
+        >>> TreeRows(tree, beta=2.0)(torch.tensor([0]))
+        tensor([[0.0000, 0.7311, 0.2689]], dtype=torch.float64)
     """
 
     depth: Tensor  # (K,)
     place: Tensor  # (K,): position of each class in a depth-first walk over the leaves
     leaves: Tensor  # (K,): the nodes of the classes
-    jumps: Tensor  # (levels, N + 1): the node 1, 2, 4, ... steps up; N stands for what is above the root
-    spans: Tensor  # (N + 1, 2): where the leaves below a node begin and end in the walk
-    steps: Tensor  # (N + 1, 2): what the depth (or height) of a node adds to its parent's, and its opposite
+    jumps: Tensor  # (levels, N + 1): the ancestor 1, 2, 4, ... steps up; N stands for "above the root"
+    spans: Tensor  # (N + 1, 2): first position in the walk of the leaves below a node, and the position after the last
+    steps: Tensor  # (N + 1, 2): depth (or height) of a node minus that of its parent, and the negative of it
 
     def __init__(
         self,
@@ -85,7 +109,7 @@ class TreeRows(Rows):
         return scores.scatter(-1, own, 0.0 if self.keeps_diagonal else -torch.inf).softmax(-1)
 
     def _met(self, index: Tensor) -> Tensor:
-        """(..., K) depths (or heights) of the lowest common ancestors, as sums over the ancestors of each class asked for.
+        """Return (..., K) depths (or heights) of lowest common ancestors, as sums over the ancestors of each requested class.
 
         An ancestor adds its step to all leaves below it, which are neighbors in the walk.
         """
@@ -97,7 +121,7 @@ class TreeRows(Rows):
         return sums.cumsum(-1)[..., self.place]
 
     def _apart(self, index: Tensor, met: Tensor) -> Tensor:
-        """(..., K) distances; that of a class to itself means nothing."""
+        """Return (..., K) distances to all classes; the entry of the class itself is meaningless."""
         if self.distance == "height":
             return met
         if self.distance == "depth":
@@ -150,10 +174,10 @@ def _tree_arrays(taxonomy: Taxonomy, values: Ints) -> dict[str, Ints]:
 
 
 def farthest(taxonomy: Taxonomy, distance: DistanceKind) -> float:
-    """The largest distance between two classes, from one or two rows of the distance matrix.
+    """Return the largest distance between two classes, from one or two rows of the distance matrix.
 
-    The node where the tree first branches is above every pair. Its height is what every leaf finds as its largest
-    "height" distance, and what "semantic" and "depth" reach from the deepest leaf. For "edges": the
+    The node where the tree first branches is the lowest common ancestor of some pair of every leaf. Its height is the largest
+    "height" distance, and also the largest "semantic" and "depth" distance, which the deepest leaf reaches. For "edges", the
     class farthest from any class is an end of a longest path.
     """
     everyone = np.arange(len(taxonomy.leaves))

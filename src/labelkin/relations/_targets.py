@@ -1,7 +1,7 @@
-"""Smoothed targets from a relation, as a matrix or as rows on demand for many classes.
+"""Smoothed targets from a relation, as a matrix or as single rows for many classes.
 
-Every `Rows` is a module with buffers, so that it moves, saves and copies with the objective that holds it. Its rows
-come in the precision of those buffers: `.float()` and `.double()` change it as they do for any module.
+`Rows` are modules with buffers, so that they move, save and copy with the objective that holds them. Rows have the dtype of
+the buffers, which `.float()` and `.double()` change as in any module.
 """
 
 import copy
@@ -23,9 +23,18 @@ from labelkin.relations._matrices import (
 
 
 class Rows(nn.Module, ABC):
-    """K rows over K classes, made on demand.
+    """Base class of K rows over K classes that are computed on request.
 
-    `keeps_diagonal` says whether row `i` may give weight to class `i` itself: targets do, relations do not.
+    Args:
+        classes: The number of classes K.
+        keeps_diagonal: Whether row `i` may give weight to class `i` itself: targets do, relations do not.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import relations
+        >>> rows = relations.groups([0, 0, 1], structured=True)
+        >>> isinstance(rows, relations.Rows), rows(torch.tensor([0, 2])).shape
+        (True, torch.Size([2, 3]))
     """
 
     classes: int
@@ -38,14 +47,14 @@ class Rows(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, index: Tensor) -> Tensor:
-        """The rows of the classes asked for: (...) int64 to (..., K), in memory of the answer's size."""
+        """Return the rows of classes: (...) int64 positions to (..., K) numbers, in memory of that size."""
 
     @abstractmethod
     def isolated(self) -> Tensor:
-        """(K,) bool: the classes without kin, whose row is zero."""
+        """Return (K,) bool: the classes without related classes, whose rows are zero."""
 
     def dense(self) -> Tensor:
-        """All rows: (K, K)."""
+        """Return all rows as a (K, K) matrix."""
         return self.forward(torch.arange(self.classes, device=next(self.buffers()).device))
 
     def extra_repr(self) -> str:
@@ -53,7 +62,18 @@ class Rows(nn.Module, ABC):
 
 
 class DenseRows(Rows):
-    """The rows of a given matrix: float64 where it is a float64 array or `dtype` asks for it, else float32."""
+    """Rows of a given matrix.
+
+    Args:
+        matrix: (K, K) numbers.
+        dtype: The dtype of the rows. None means float64 for a float64 array, and float32 otherwise.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.relations import DenseRows
+        >>> DenseRows([[0.0, 1.0], [1.0, 0.0]])(torch.tensor([0]))
+        tensor([[0., 1.]])
+    """
 
     matrix: Tensor
 
@@ -70,13 +90,23 @@ class DenseRows(Rows):
 
 
 class SmoothedRows(Rows):
-    """Targets `sigma * rows + (1 - sigma) * I` (000 Eq. 1), with one `sigma` or one a class.
+    """Rows of targets `sigma * relation + (1 - sigma) * I` (000 Eq. 1); an isolated class stays one-hot.
 
-    An isolated class stays one-hot.
+    Args:
+        relation: The rows of a relation.
+        sigma: A number in [0, 1], or one per class.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import relations
+        >>> rows = relations.SmoothedRows(relations.groups([0, 0, 1], structured=True), 0.25)
+        >>> rows(torch.tensor([0, 2]))
+        tensor([[0.7500, 0.2500, 0.0000],
+                [0.0000, 0.0000, 1.0000]], dtype=torch.float64)
     """
 
     relation: Rows
-    moved: Tensor  # (K,): the weight taken from the class itself
+    moved: Tensor  # (K,): the weight that each class gives away
 
     def __init__(self, relation: Rows, sigma: Any) -> None:
         super().__init__(relation.classes, keeps_diagonal=True)
@@ -96,10 +126,22 @@ class SmoothedRows(Rows):
 
 
 def as_rows(relation: Any, classes: int, *, argument: str = "relation", distribution: bool = True) -> Rows:
-    """A relation, given as a matrix or as `Rows`, checked for `classes` classes.
+    """Check a relation and return it as `Rows`.
 
-    Its rows sum to 1 or are zero and its diagonal is zero; with `distribution=False` both are free, and only what is
-    not square, not finite or negative is refused. `Rows` are copied: who holds them may move them.
+    Args:
+        relation: A (K, K) matrix, or `Rows`, which are copied, so that moving the result does not move the original.
+        classes: The expected number of classes.
+        argument: The name of the argument in error messages.
+        distribution: Check that the diagonal is zero and that rows sum to 1 or are zero. False checks only that the matrix is
+            square, finite and not negative.
+
+    Returns:
+        The rows.
+
+    Example:
+        >>> from labelkin import relations
+        >>> relations.as_rows([[0.0, 1.0], [1.0, 0.0]], 2)
+        DenseRows(classes=2)
     """
     if isinstance(relation, Rows):
         _check_rows(argument, relation, classes, may_keep_diagonal=not distribution)
@@ -113,12 +155,25 @@ def as_rows(relation: Any, classes: int, *, argument: str = "relation", distribu
 
 
 def as_targets(targets: Any, classes: int) -> Rows:
-    """Targets, given as a matrix or as `Rows` (which are copied): every row sums to 1, the diagonal is free."""
+    """Check targets and return them as `Rows`.
+
+    Args:
+        targets: A (K, K) matrix whose rows sum to 1, or `Rows`, which are copied. The diagonal is free.
+        classes: The expected number of classes.
+
+    Returns:
+        The rows.
+
+    Example:
+        >>> from labelkin import relations
+        >>> relations.as_targets([[0.9, 0.1], [0.2, 0.8]], 2)
+        DenseRows(classes=2)
+    """
     if isinstance(targets, Rows):
         _check_rows("targets", targets, classes, may_keep_diagonal=True)
         zero = targets.isolated().nonzero().flatten().tolist()
         if zero:
-            raise InputError(f"targets: expected rows that sum to 1, got a zero row for class {listed(zero)}.")
+            raise InputError(f"targets: expected rows that sum to 1, got a row of zeros for class {listed(zero)}.")
         return copy.deepcopy(targets)
     matrix = read_square("targets", targets, classes)
     check_not_negative("targets", matrix)
@@ -151,7 +206,7 @@ def _checked_sigma(sigma: Any, classes: int) -> Tensor:
     return values.expand(classes)
 
 
-CHECKED_AT_ONCE = 2**22  # entries of the rows looked at together
+CHECKED_AT_ONCE = 2**22  # entries of the rows that are checked together
 
 
 @overload
@@ -159,12 +214,17 @@ def smooth(relation: Rows, sigma: Any) -> SmoothedRows: ...
 @overload
 def smooth(relation: Any, sigma: Any) -> Tensor: ...
 def smooth(relation: Any, sigma: Any) -> Tensor | SmoothedRows:
-    """Targets `T = sigma * relation + (1 - sigma) * I` (000 Eq. 1): the share `sigma` of a class goes to its kin.
+    """Compute targets `T = sigma * relation + (1 - sigma) * I` (000 Eq. 1).
 
-    `sigma` is a number in [0, 1], or one a class; 0 is one-hot. An isolated class (a zero row) stays one-hot. Warns
-    where the target of a class no longer puts that class first, alone: training then teaches the wrong answer.
+    Each class gives the share `sigma` of its target to related classes. A warning lists the classes whose target gives another
+    class as much weight as the class itself: training would then teach the wrong answer.
 
-    Returns (K, K) float64, rows that sum to 1; from `Rows`, the `SmoothedRows` that make the same rows on demand.
+    Args:
+        relation: A (K, K) relation, or `Rows`.
+        sigma: A number in [0, 1], or one per class; 0 is one-hot. An isolated class stays one-hot.
+
+    Returns:
+        (K, K) float64 targets whose rows sum to 1; or `SmoothedRows`, if `relation` is `Rows`.
 
     Example:
         >>> from labelkin import relations
@@ -184,7 +244,7 @@ def smooth(relation: Any, sigma: Any) -> Tensor | SmoothedRows:
 
 
 def _warn_where_overtaken(rows: SmoothedRows) -> None:
-    # Kin can reach the class only where half of its weight or more was moved, which is rare.
+    # Another class can overtake only if the class gives away at least half of its weight, which is rare.
     doubtful = (rows.moved >= 0.5).nonzero().flatten()
     overtaken: list[int] = []
     for index in torch.split(doubtful, max(1, CHECKED_AT_ONCE // rows.classes)):
@@ -196,7 +256,7 @@ def _warn_where_overtaken(rows: SmoothedRows) -> None:
     if overtaken:
         warnings.warn(
             f"sigma: the targets of class {listed(overtaken)} give another class as much weight as the class itself, "
-            "or more; a smaller sigma keeps it first.",
+            "or more; use a smaller sigma.",
             UserWarning,
             stacklevel=3,
         )

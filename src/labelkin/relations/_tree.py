@@ -1,4 +1,4 @@
-"""Kin by a tree: the lower two classes meet, the closer they are."""
+"""Class similarity from a tree: the deeper the lowest common ancestor, the more similar two classes are."""
 
 from typing import Literal, overload
 
@@ -20,14 +20,17 @@ def tree(
 def tree(
     taxonomy: Taxonomy, *, beta: float = 10.0, distance: DistanceKind = "height", structured: bool = False
 ) -> Tensor | TreeRows:
-    """`exp(-beta d(i, j) / max d)` for every other class, each row divided by its sum.
+    """Compute the relation `exp(-beta d(i, j) / max d)` of distances in a tree, with rows divided by their sums.
 
-    A large `beta` leaves the nearest classes alone, 0 makes all others equal; 10 is ours (in a tree of height 5, a
-    class counts about a seventh of one that is a level nearer). `distance` is one of `taxonomy.distance`'s kinds;
-    classes come in the order of the taxonomy's leaves.
+    Args:
+        taxonomy: The tree; classes are in its class order.
+        beta: How fast similarity falls with distance. A large `beta` leaves only the nearest classes, and 0 makes all others
+            equal. The default, 10, is our choice: in a tree of height 5, one more level divides the weight by about 7.
+        distance: The kind of distance; see `Taxonomy.distance`.
+        structured: Return `TreeRows`, which stores the tree, instead of the matrix.
 
-    Returns (K, K) float64, entries in [0, 1], zero diagonal; with `structured=True` the same as `TreeRows`, which holds
-    the tree alone. No class is isolated: the farthest too gets its share.
+    Returns:
+        (K, K) float64 relation, without isolated classes. Or the same as `TreeRows`.
 
     Example:
         >>> from labelkin import Taxonomy, relations
@@ -50,13 +53,18 @@ def tree_targets(
 def tree_targets(
     taxonomy: Taxonomy, *, beta: float, distance: DistanceKind = "height", structured: bool = False
 ) -> Tensor | TreeRows:
-    """The soft labels of Bertinetto et al. (2020, "Making Better Mistakes", Eq. 5): targets themselves, not a relation.
+    """Compute the soft labels of Bertinetto et al. (2020, "Making Better Mistakes", Eq. 5): targets, not a relation.
 
-    `exp(-beta d(i, j) / max d)` over all classes, the class itself included (d = 0), each row divided by its sum. They
-    use the height of the deepest common ancestor and `beta` from 4 (soft) to 30 (nearly one-hot); it must be above 0.
+    They are `exp(-beta d(i, j) / max d)` over all classes including the class itself, with rows divided by their sums.
 
-    Returns (K, K) float64, entries in [0, 1], rows that sum to 1, the largest on the diagonal; with `structured=True`
-    the same as `TreeRows`. No row is zero.
+    Args:
+        taxonomy: The tree; classes are in its class order.
+        beta: How fast weights fall with distance, above 0. The authors use 4 (soft) to 30 (nearly one-hot).
+        distance: The kind of distance; see `Taxonomy.distance`.
+        structured: Return `TreeRows`, which stores the tree, instead of the matrix.
+
+    Returns:
+        (K, K) float64 targets whose rows sum to 1, with the largest entry on the diagonal. Or the same as `TreeRows`.
 
     Example:
         >>> from labelkin import Taxonomy, relations

@@ -1,4 +1,4 @@
-"""Between class vectors and similarities, in both directions."""
+"""Conversion between class vectors and class similarity."""
 
 from typing import Any, Literal
 
@@ -13,26 +13,29 @@ RULES: tuple[Rule, ...] = ("clip", "shift", "softmax")
 
 
 def read_vectors(vectors: Any) -> Tensor:
-    """Numbers; a word is not looked up here, where no encoder is known."""
+    """Return class vectors as numbers; names of encoders are refused, because encoders belong to `labelkin.data`."""
     if isinstance(vectors, str):
         raise InputError(
-            f"vectors: expected numbers (K, D), got {vectors!r}; labelkin.data.class_vectors({vectors!r}, classes) makes "
-            "them of class names or reads them from a file."
+            f"vectors: expected numbers (K, D), got {vectors!r}; labelkin.data.class_vectors({vectors!r}, classes) computes "
+            "them from class names or reads them from a file."
         )
     return read_numbers("vectors", vectors)
 
 
 def embedding(vectors: Any, *, rule: Rule = "clip", temperature: float = 0.1) -> Tensor:
-    """Kin by the cosine of given class vectors (K, D): a text encoder's (`labelkin.data.class_vectors`), or learned labels.
+    """Compute a relation from the cosines of class vectors.
 
-    A cosine may be negative, a relation may not; `rule` says what becomes of it before rows are divided by their sum:
+    Args:
+        vectors: (K, D) class vectors, such as those of a text encoder (`labelkin.data.class_vectors`) or learned labels. A zero
+            vector has no direction and is refused.
+        rule: How to make cosines non-negative before rows are divided by their sums.
+            `"clip"` is `max(0, cos)`; a class without a positive cosine is isolated.
+            `"shift"` is `(1 + cos) / 2`; a class is isolated only if all others point in the opposite direction.
+            `"softmax"` is `exp(cos / temperature)`; no class is isolated.
+        temperature: The temperature of `"softmax"`; a low one leaves only the nearest class.
 
-    - `"clip"`: `max(0, cos)`. A class with no cosine above 0 is isolated: its row is zero.
-    - `"shift"`: `(1 + cos) / 2`. Isolated only where every other class points the opposite way.
-    - `"softmax"`: `exp(cos / temperature)`. No class is isolated; a low `temperature` (used here alone) leaves the
-      nearest class alone.
-
-    Returns (K, K) float64, entries in [0, 1], zero diagonal. A zero vector has no direction and is refused.
+    Returns:
+        (K, K) float64 relation.
 
     Example:
         >>> from labelkin import relations
@@ -59,13 +62,17 @@ def embedding(vectors: Any, *, rule: Rule = "clip", temperature: float = 0.1) ->
 
 
 def similarity_to_vectors(similarity: Any) -> Tensor:
-    """(K, K) similarities to (K, r) class vectors, so that they can be compared, clustered and drawn as vectors.
+    """Compute class vectors whose inner products approximate a similarity matrix.
 
-    The matrix is made symmetric, its entries are moved and scaled so that they span [0, 1], and of its eigenvalues the
-    negative ones are dropped: the Gram matrix of the vectors is the nearest positive semi-definite matrix. `r` is the
-    number of eigenvalues above rounding, largest first; each column's entry of largest size is positive.
+    The matrix is made symmetric, its entries are scaled to [0, 1], and negative eigenvalues are dropped: the Gram matrix of the
+    vectors is the nearest positive semidefinite matrix.
 
-    Returns float64. A matrix whose entries are all equal tells no classes apart and is refused.
+    Args:
+        similarity: (K, K) similarities that are not all equal.
+
+    Returns:
+        (K, r) float64 vectors. `r` is the number of positive eigenvalues, largest first; in each column the entry of largest
+        magnitude is positive.
 
     Example:
         >>> from labelkin import relations

@@ -1,4 +1,4 @@
-"""Class structure: trees of classes, where they come from, and those that ship with the package."""
+"""Trees of classes: building, reading and writing them, WordNet, and the trees that ship with the package."""
 
 from labelkin.structure import _catalogue as catalogue
 from labelkin.structure._ancestry import subtree_sizes as subtree_sizes

@@ -22,7 +22,7 @@ class RangeMinima(NamedTuple):
     """
 
     table: npt.NDArray[np.int32]
-    first: Ints  # (n + 1,): by length of the range
+    first: Ints  # (n + 1,): one entry per length of a range
     last: Ints
 
 
@@ -48,7 +48,7 @@ def range_minima(values: npt.ArrayLike) -> RangeMinima:
     level = np.log2(np.maximum(lengths, 1)).astype(np.int64)
     first = level * size
     last = first - (1 << level)
-    first[0], last[0] = 0, -1  # places inside the table
+    first[0], last[0] = 0, -1  # valid positions in the table
     return RangeMinima(np.concatenate([*rows, row[:1]]), first, last)
 
 

@@ -1,4 +1,4 @@
-"""What a tree's arrays must be, checked where they come in."""
+"""Checks of the arrays of a tree."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from labelkin.structure._distances import Ints
 
 
 def checked_parents(parents: npt.ArrayLike, names: Sequence[str]) -> Ints:
+    """Return the parents of a tree as an array; check that there is one root, in first place, and no cycle."""
     array = integers("parents", parents)
     check_names("names", names)
     if len(names) != len(array):
@@ -40,7 +41,7 @@ def checked_parents(parents: npt.ArrayLike, names: Sequence[str]) -> Ints:
 
 
 def _cycle(parents: Ints) -> list[int]:
-    """A loop found by walking up, as the nodes on it from parent to child, or nothing."""
+    """Return the nodes of a cycle from parent to child, or an empty list."""
     done = np.zeros(len(parents), dtype=np.bool_)
     for start in range(len(parents)):
         walked: dict[int, None] = {}
@@ -56,6 +57,7 @@ def _cycle(parents: Ints) -> list[int]:
 
 
 def integers(argument: str, values: npt.ArrayLike) -> Ints:
+    """Return a non-empty list of whole numbers as an array."""
     try:
         array = np.array(values)
     except ValueError as error:  # rows of unequal length
@@ -66,6 +68,7 @@ def integers(argument: str, values: npt.ArrayLike) -> Ints:
 
 
 def positions(argument: str, values: npt.ArrayLike, count: int) -> Ints:
+    """Return whole numbers from 0 to `count - 1` as an array."""
     array = np.asarray(values)
     if array.dtype.kind not in "iu" or (array.size and not 0 <= array.min() <= array.max() < count):
         raise InputError(f"{argument}: expected whole numbers from 0 to {count - 1}, got {array}.")

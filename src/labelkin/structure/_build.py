@@ -1,7 +1,7 @@
 """Build trees from nested lists, groups, matrices, linkages and class paths.
 
-Nodes are numbered breadth first with children in the order in which they first appear, so siblings stand side by side;
-classes come in the order in which they appear. A matrix alone keeps the order it is given in.
+Nodes are numbered breadth first, with children in the order in which they first appear, so that siblings have consecutive
+numbers. Classes are in the order in which they appear. Only an adjacency matrix keeps its own order of nodes.
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ import numpy.typing as npt
 from labelkin._checks import InputError, check_names
 
 if TYPE_CHECKING:
-    from labelkin.structure._taxonomy import Taxonomy
+    from labelkin.structure._tree import Tree
 
 
 class Parts(NamedTuple):
+    """The arguments of `Taxonomy`."""
+
     parents: list[int]
     names: list[str]
     leaves: list[int] | None  # None: in node order
 
 
 def breadth_first(names: Sequence[str], parents: Sequence[int], classes: Sequence[int] | None = None) -> Parts:
-    """Number the nodes of a tree, given in order of appearance: a parent may stand anywhere, the root has parent -1."""
+    """Number the nodes of a tree that are given in order of appearance; parents may come later, and the root has parent -1."""
     children: list[list[int]] = [[] for _ in names]
     for node, above in enumerate(parents):
         if above >= 0:
@@ -37,8 +39,8 @@ def breadth_first(names: Sequence[str], parents: Sequence[int], classes: Sequenc
     return _numbered(parents.index(-1), children, names, classes)
 
 
-def depth_first(tree: Taxonomy) -> list[int]:
-    """The nodes as a reader meets them, from the root down and from the first child to the last."""
+def depth_first(tree: Tree) -> list[int]:
+    """Return the nodes in depth-first order, from the root down and from the first child to the last."""
     walk: list[int] = []
     waiting = [0]
     while waiting:
@@ -47,8 +49,8 @@ def depth_first(tree: Taxonomy) -> list[int]:
     return walk
 
 
-def collapsed(tree: Taxonomy) -> Parts:
-    """The tree without its single-child inner nodes: the child stands where its parent stood."""
+def collapsed(tree: Tree) -> Parts:
+    """Remove inner nodes that have a single child; the child replaces its parent."""
     standing = list(range(len(tree)))
     for node in reversed(standing):
         if len(tree.children[node]) == 1:
@@ -59,7 +61,7 @@ def collapsed(tree: Taxonomy) -> Parts:
 
 def _numbered(root: int, children: Sequence[Sequence[int]], names: Sequence[str], classes: Iterable[int]) -> Parts:
     order, parents = [root], [-1]
-    for place, node in enumerate(order):  # both lists grow as they are walked
+    for place, node in enumerate(order):  # the loop appends to both lists
         order.extend(children[node])
         parents.extend([place] * len(children[node]))
     places = {node: place for place, node in enumerate(order)}
@@ -67,7 +69,7 @@ def _numbered(root: int, children: Sequence[Sequence[int]], names: Sequence[str]
 
 
 def free_name(wanted: str, taken: Iterable[str]) -> str:
-    """`wanted`, or with the first number that makes it nobody else's."""
+    """Return `wanted`, with a number appended if the name is taken."""
     names = set(taken)
     if wanted not in names:
         return wanted
@@ -75,12 +77,13 @@ def free_name(wanted: str, taken: Iterable[str]) -> str:
 
 
 def free_names(taken: Iterable[str]) -> Iterator[str]:
-    """node1, node2, ... for nodes that came without a name, past those in use."""
+    """Return node1, node2, ... for nodes without a name, skipping names that are taken."""
     names = set(taken)
     return (name for i in count(1) if (name := f"node{i}") not in names)
 
 
 def from_nested(tree: Mapping[str, Any] | Sequence[Any], *, root: str) -> Parts:
+    """Build a tree from nested dicts and lists; see `Taxonomy.from_nested`."""
     names: list[Any] = []
     parents: list[int] = []
     waiting: list[tuple[Any, Any, int]] = [(root, tree, -1)]
@@ -99,12 +102,12 @@ def from_nested(tree: Mapping[str, Any] | Sequence[Any], *, root: str) -> Parts:
     return breadth_first(filled, parents)
 
 
-_CLASS = object()  # what stands below a class
+_CLASS = object()  # marks a class, which has no children
 _UNNAMED = object()  # the name of a list inside a list
 
 
 def _children_of(name: Any, below: Any) -> list[tuple[Any, Any]]:
-    """The named children in a dict, or the classes, groups and unnamed groups in a list."""
+    """Return the children in a dict (named), or the classes, groups and unnamed groups in a list."""
     if isinstance(below, str):
         return [(below, _CLASS)]
     if isinstance(below, Mapping):
@@ -129,6 +132,7 @@ def _children_of(name: Any, below: Any) -> list[tuple[Any, Any]]:
 
 
 def from_groups(groups: Mapping[str, Sequence[str]]) -> Parts:
+    """Build a tree with one level of groups; see `Taxonomy.from_groups`."""
     if not isinstance(groups, Mapping) or not groups:
         raise InputError(f"groups: expected a mapping from group to its classes, got {groups!r}.")
     for group, members in groups.items():
@@ -141,11 +145,12 @@ def from_groups(groups: Mapping[str, Sequence[str]]) -> Parts:
 
 
 def from_adjacency(matrix: npt.ArrayLike, names: Sequence[str]) -> Parts:
+    """Build a tree from an adjacency matrix; see `Taxonomy.from_adjacency`."""
     table = np.asarray(matrix)
     if table.ndim != 2 or table.shape[0] != table.shape[1] or not table.size:
         raise InputError(f"matrix: expected one row and one column for each node, got shape {table.shape}.")
     if table.dtype.kind not in "biuf" or not np.isin(table, (0, 1)).all():
-        raise InputError("matrix: expected 0 and 1 alone; row i marks the children of node i with 1.")
+        raise InputError("matrix: expected only 0 and 1; row i marks the children of node i with 1.")
     check_names("names", names)
     if len(names) != len(table):
         raise InputError(f"names: expected {len(table)}, one for each row of the matrix, got {len(names)}.")
@@ -159,6 +164,7 @@ def from_adjacency(matrix: npt.ArrayLike, names: Sequence[str]) -> Parts:
 
 
 def from_linkage(linkage: npt.ArrayLike, names: Sequence[str]) -> Parts:
+    """Build a tree from a linkage matrix of scipy; see `Taxonomy.from_linkage`."""
     check_names("names", names, least=2)
     table = np.asarray(linkage)
     size = len(names)
@@ -169,7 +175,7 @@ def from_linkage(linkage: npt.ArrayLike, names: Sequence[str]) -> Parts:
     pairs, made = table[:, :2], np.arange(size, 2 * size - 1)[:, None]
     known = (pairs >= 0) & (pairs < made) & (pairs == np.floor(pairs))
     if not known.all() or len(np.unique(pairs)) < pairs.size:
-        raise InputError("linkage: every row must join two clusters made before it, each cluster once.")
+        raise InputError("linkage: each row must join two earlier clusters, and each cluster must be joined once.")
     parents = np.full(2 * size - 1, -1, dtype=np.int64)
     parents[pairs.astype(np.int64)] = made
     unnamed = free_names(names)
@@ -178,6 +184,7 @@ def from_linkage(linkage: npt.ArrayLike, names: Sequence[str]) -> Parts:
 
 
 def from_paths(paths: Iterable[str | Sequence[str]], *, sep: str) -> Parts:
+    """Build a tree from the path of each class; see `Taxonomy.from_paths`."""
     if not isinstance(sep, str) or not sep:
         raise InputError(f"sep: expected the string that separates the segments, got {sep!r}.")
     split = [] if isinstance(paths, str) else [_segments(path, sep) for path in paths]
@@ -194,7 +201,7 @@ def from_paths(paths: Iterable[str | Sequence[str]], *, sep: str) -> Parts:
     for path in split:
         if path in inner:
             raise InputError(
-                f"paths: {sep.join(path)!r} is a class, but other paths go on below it; a class is a leaf."
+                f"paths: {sep.join(path)!r} is a class, but other paths continue below it; a class must be a leaf."
             )
     uses = Counter(node[-1] for node in nodes)
     names = [node[-1] if uses[node[-1]] == 1 else sep.join(node) for node in nodes]
@@ -208,8 +215,8 @@ def _segments(path: str | Sequence[str], sep: str) -> tuple[str, ...]:
     for segment in segments:
         if not isinstance(segment, str) or not segment:
             raise InputError(
-                f"paths: {path!r} holds the segment {segment!r}; every segment must be a non-empty string."
+                f"paths: {path!r} contains the segment {segment!r}; every segment must be a non-empty string."
             )
     if not segments:
-        raise InputError("paths: an empty path; every path needs at least the name of its class.")
+        raise InputError("paths: got an empty path; every path needs at least the name of its class.")
     return segments

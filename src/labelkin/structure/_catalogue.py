@@ -1,6 +1,6 @@
-"""The class structures that ship with the package, and trees by name or file.
+"""The trees and orders that ship with the package, and trees by name or file.
 
-Classes come in their data set's own label order. `source` says where a structure is from, and which are ours.
+Classes are in the label order of their data set. `source` says where a structure comes from, and which ones are ours.
 """
 
 from __future__ import annotations
@@ -18,18 +18,51 @@ from labelkin.structure._taxonomy import Taxonomy
 
 
 def names() -> tuple[str, ...]:
-    """Everything there is, trees and orders alike."""
+    """Return the names of all trees and orders.
+
+    Returns:
+        The names, sorted.
+
+    Example:
+        >>> from labelkin.structure import catalogue
+        >>> "cifar100" in catalogue.names()
+        True
+    """
     return tuple(sorted(_files()))
 
 
 def taxonomy(name: str) -> Taxonomy:
-    """The tree of that name; a grouping is a tree of one level of groups."""
+    """Return a tree by name.
+
+    Args:
+        name: One of `names()`. A grouping is a tree with one level of groups.
+
+    Returns:
+        The tree, with its classes in label order.
+
+    Example:
+        >>> from labelkin.structure import catalogue
+        >>> catalogue.taxonomy("cifar100")
+        Taxonomy(100 classes, 121 nodes, depth 2)
+    """
     entry = _entry(name, "tree", "an order of classes; call catalogue.order instead")
     return Taxonomy.from_nested(entry["tree"]).reorder(entry["classes"])
 
 
 def groups(name: str) -> dict[str, tuple[str, ...]]:
-    """The classes under each child of the root, in class order."""
+    """Return the classes below each child of the root.
+
+    Args:
+        name: The name of a tree.
+
+    Returns:
+        The classes of each group, in class order.
+
+    Example:
+        >>> from labelkin.structure import catalogue
+        >>> len(catalogue.groups("cifar100"))
+        20
+    """
     tree = taxonomy(name)
     tops = tree.level(1)
     return {
@@ -39,12 +72,36 @@ def groups(name: str) -> dict[str, tuple[str, ...]]:
 
 
 def order(name: str) -> tuple[str, ...]:
-    """Classes that lie on a line, from one end to the other."""
+    """Return the classes of an order, from one end to the other.
+
+    Args:
+        name: The name of an order.
+
+    Returns:
+        The names of the classes.
+
+    Example:
+        >>> from labelkin.structure import catalogue
+        >>> catalogue.order("digits")[:3]
+        ('0', '1', '2')
+    """
     return tuple(_entry(name, "order", "a tree; call catalogue.taxonomy instead")["order"])
 
 
 def source(name: str) -> str:
-    """Where the structure is from."""
+    """Return where a structure comes from.
+
+    Args:
+        name: One of `names()`.
+
+    Returns:
+        A short text.
+
+    Example:
+        >>> from labelkin.structure import catalogue
+        >>> bool(catalogue.source("digits"))
+        True
+    """
     return str(_entry(name, "source", "")["source"])
 
 
@@ -64,7 +121,7 @@ def _files() -> dict[str, Traversable]:
 
 
 def load_tree(source: str | os.PathLike[str], *, others: tuple[str, ...] = ()) -> Taxonomy:
-    """A tree of `names()`, or of a file; `others` are names that the caller would have known."""
+    """Return the tree of that name, or read it from a file; `others` are further names that an error message lists."""
     if source in names():
         return taxonomy(str(source))
     if not Path(source).exists():
@@ -76,7 +133,7 @@ def load_tree(source: str | os.PathLike[str], *, others: tuple[str, ...] = ()) -
 
 
 def read_paths(file: str | os.PathLike[str]) -> Taxonomy:
-    """A tree from a text file with a line for each class: `animal/pet/cat`."""
+    """Read a tree from a text file with one path per class, such as `animal/pet/cat`."""
     try:
         lines = Path(file).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:

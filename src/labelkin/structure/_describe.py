@@ -1,4 +1,4 @@
-"""A tree in words: its counts, and a drawing with box characters."""
+"""Counts of a tree, and a drawing of it with box characters."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ import numpy as np
 from labelkin._checks import check_count
 
 if TYPE_CHECKING:
-    from labelkin.structure._taxonomy import Taxonomy
+    from labelkin.structure._tree import Tree
 
 
 class Description(NamedTuple):
-    """What `Taxonomy.describe` counts; depths are edges from the root to a class."""
+    """Counts of a tree, as returned by `Taxonomy.describe`; depths are edges from the root to a class.
+
+    Example:
+        >>> from labelkin import Taxonomy
+        >>> Taxonomy.from_nested({"pet": ["cat", "dog"], "vehicle": ["car"]}).describe().widest_node
+        'root'
+    """
 
     classes: int
     nodes: int
@@ -25,7 +31,8 @@ class Description(NamedTuple):
     widest_children: int
 
 
-def describe(tree: Taxonomy) -> Description:
+def describe(tree: Tree) -> Description:
+    """Count the nodes of a tree."""
     depths = tree.depth[tree.leaves]
     widths = np.bincount(tree.parents[1:], minlength=len(tree))
     widest = int(widths.argmax())
@@ -42,15 +49,15 @@ def describe(tree: Taxonomy) -> Description:
     )
 
 
-def draw(tree: Taxonomy, *, limit: int | None) -> str:
-    """The `limit` nodes nearest to the root; the nodes left out below one are counted in their place."""
+def draw(tree: Tree, *, limit: int | None) -> str:
+    """Draw the `limit` nodes nearest to the root; a line counts the nodes that are left out below a node."""
     if limit is not None:
         check_count("limit", limit)
     shown = np.zeros(len(tree), dtype=np.bool_)
     shown[np.argsort(tree.depth, kind="stable")[:limit]] = True
     sizes = _sizes(tree)
     lines: list[str] = []
-    waiting = [(0, "", "")]  # node, what stands before its name, what stands before the names below it
+    waiting = [(0, "", "")]  # node, prefix of its line, prefix of the lines below it
     while waiting:
         node, own, below = waiting.pop()
         if node < 0:
@@ -69,8 +76,8 @@ def draw(tree: Taxonomy, *, limit: int | None) -> str:
     return "\n".join(lines)
 
 
-def _sizes(tree: Taxonomy) -> list[int]:
-    """The number of nodes at and below each node."""
+def _sizes(tree: Tree) -> list[int]:
+    """Return the number of nodes at and below each node."""
     parents, sizes = tree.parents.tolist(), [1] * len(tree)
     for node in range(len(tree) - 1, 0, -1):
         sizes[parents[node]] += sizes[node]

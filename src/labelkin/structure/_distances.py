@@ -1,4 +1,4 @@
-"""How far apart classes are: of given pairs by their paths, of all pairs without looking at each pair's path."""
+"""Distances between classes in a tree, for given pairs or for all pairs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from labelkin.structure._taxonomy import Taxonomy
+    from labelkin.structure._tree import Tree
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -16,7 +16,8 @@ DistanceKind = Literal["semantic", "edges", "height", "depth"]
 DISTANCES: tuple[DistanceKind, ...] = ("semantic", "edges", "height", "depth")
 
 
-def pair_distances(tree: Taxonomy, distance: DistanceKind, left: Ints, right: Ints) -> Floats:
+def pair_distances(tree: Tree, distance: DistanceKind, left: Ints, right: Ints) -> Floats:
+    """Return the distances between pairs of leaves that broadcast."""
     met: Ints = np.asarray(tree.lca(left, right))
     if distance == "height":
         return tree.height[met].astype(np.float64)
@@ -24,11 +25,11 @@ def pair_distances(tree: Taxonomy, distance: DistanceKind, left: Ints, right: In
     return np.where(left == right, 0.0, found)
 
 
-def all_distances(tree: Taxonomy, distance: DistanceKind) -> Floats:
-    """K x K, in time that does not grow with the depth of the tree.
+def all_distances(tree: Tree, distance: DistanceKind) -> Floats:
+    """Return the (K, K) distances of all classes, in time that does not depend on the depth of the tree.
 
-    Walking the leaves from left to right, the ancestor that two of them share is the highest of those that the steps
-    between them share: a running minimum of depths, or maximum of heights, fills a row.
+    The leaves are walked from left to right. The lowest common ancestor of two leaves is the highest of those of the neighbors
+    between them, so a running minimum of depths, or maximum of heights, fills a row.
     """
     walk = np.argsort(tree.preorder[tree.leaves])
     steps = tree.leaves[walk]
@@ -41,8 +42,8 @@ def all_distances(tree: Taxonomy, distance: DistanceKind) -> Floats:
     return distances
 
 
-def _from_depths(tree: Taxonomy, distance: DistanceKind, left: Ints, right: Ints, shared: Floats) -> Floats:
-    """Distances of different classes at depths `left` and `right`, whose common ancestor has depth `shared`."""
+def _from_depths(tree: Tree, distance: DistanceKind, left: Ints, right: Ints, shared: Floats) -> Floats:
+    """Return distances of different classes at depths `left` and `right` whose lowest common ancestor has depth `shared`."""
     if distance == "edges":
         return left + right - 2.0 * shared
     if distance == "depth":
@@ -51,7 +52,7 @@ def _from_depths(tree: Taxonomy, distance: DistanceKind, left: Ints, right: Ints
 
 
 def _between(values: Ints, merge: np.ufunc, walk: Ints) -> Floats:
-    """What `merge` makes of the steps between two leaves of the walk, at their places in class order; diagonal 0."""
+    """Return (K, K) running values of `merge` between two leaves of the walk, in class order; the diagonal is 0."""
     table = np.zeros((len(walk), len(walk)))
     for start, leaf in enumerate(walk[:-1]):
         row = merge.accumulate(values[start:])

@@ -1,12 +1,12 @@
 """Read and write taxonomies as JSON, YAML, CSV and Newick; the suffix selects the format.
 
-- `.json`, `.yaml`, `.yml`: written as `names`, `parents` and `leaves`, which keeps everything. A file of nested groups,
-  as `Taxonomy.from_nested` takes them, is read too.
-- `.csv`: a line for each edge under the header `parent,child`. Read with or without that header. Classes come in the
-  order in which they appear as a child; where that is not theirs, a third column `class` numbers them.
+- `.json`, `.yaml`, `.yml`: `names`, `parents` and `leaves`, which keeps everything. Files of nested groups, as in
+  `Taxonomy.from_nested`, can be read too.
+- `.csv`: one line per edge under the header `parent,child`, which may be missing when reading. Classes are in the order in
+  which they appear as a child; if they have another order, a third column `class` numbers them.
 - `.nwk`, `.newick`: see `labelkin.structure._newick`.
 
-CSV and Newick keep names, edges and the order of siblings and of classes; nodes come back numbered breadth first.
+CSV and Newick keep names, edges and the order of siblings and classes; nodes are renumbered breadth first.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from labelkin.structure._graph import from_edges
 from labelkin.structure._newick import from_newick, to_newick
 
 if TYPE_CHECKING:
-    from labelkin.structure._taxonomy import Taxonomy
+    from labelkin.structure._tree import Tree
 
 
 def read_csv(text: str) -> Parts:
-    """With the header `parent,child` the columns go by their names; without it they are parent and child."""
+    """Read edges; with the header `parent,child` columns go by name, and without it they are parent and child."""
     edges: list[tuple[str, str]] = []
     classes: dict[str, str] = {}
     header = ["parent", "child"]
@@ -70,7 +70,8 @@ def _class_order(parts: Parts, classes: dict[str, str]) -> list[int]:
     return [numbers[place] for place in range(len(leaves))]
 
 
-def write_csv(tree: Taxonomy) -> str:
+def write_csv(tree: Tree) -> str:
+    """Return the edges of a tree as CSV."""
     for name in tree.names:
         if name != name.strip():
             raise InputError(
@@ -87,15 +88,15 @@ def write_csv(tree: Taxonomy) -> str:
 
 
 def _quoted(name: str) -> str:
-    """csv.writer leaves a lone carriage return bare, which its reader takes for a line's end: so we quote ourselves."""
+    """Quote a name if necessary; csv.writer does not quote a lone carriage return, which its reader takes for a line end."""
     return '"' + name.replace('"', '""') + '"' if any(sign in name for sign in ',"\r\n') else name
 
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
-def load(path: str | os.PathLike[str], make: Callable[..., Made]) -> Made:
-    """What `make` makes of the file's parts; errors name the file."""
+def load(path: str | os.PathLike[str], make: Callable[..., Result]) -> Result:
+    """Read a file and pass its parts to `make`; errors name the file."""
     source = Path(path)
     read = _format(source).read
     try:
@@ -111,10 +112,11 @@ def load(path: str | os.PathLike[str], make: Callable[..., Made]) -> Made:
     except InputError as error:
         raise InputError(f"{source}: {error}") from error
     except RecursionError as error:
-        raise InputError(f"{source}: groups are nested too deep to be read; save the tree as CSV edges.") from error
+        raise InputError(f"{source}: groups are nested too deeply; save the tree as CSV edges.") from error
 
 
-def save(tree: Taxonomy, path: str | os.PathLike[str]) -> None:
+def save(tree: Tree, path: str | os.PathLike[str]) -> None:
+    """Write a tree to a file; errors name the file."""
     target = Path(path)
     write = _format(target).write
     try:
@@ -122,7 +124,7 @@ def save(tree: Taxonomy, path: str | os.PathLike[str]) -> None:
     except InputError as error:
         raise InputError(f"{target}: {error}") from error
     if not target.parent.is_dir():
-        raise InputError(f"{target}: there is no folder {str(target.parent)!r}; make it first.")
+        raise InputError(f"{target}: there is no folder {str(target.parent)!r}; create it first.")
     write_text(target, text)
 
 
@@ -140,19 +142,19 @@ def _read_json(text: str) -> Parts:
         raise InputError(f"line {error.lineno} is not JSON ({error.msg}).") from error
 
 
-def _write_json(tree: Taxonomy) -> str:
+def _write_json(tree: Tree) -> str:
     rows = (f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in _data(tree).items())
     return "{\n" + ",\n".join(rows) + "\n}\n"
 
 
 def _without_twins(pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
-    """JSON and YAML let a key come twice, and the second would silently take the place of the first."""
+    """Refuse a repeated key; JSON and YAML would silently keep only the last one."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if not isinstance(key, str):
             raise InputError(f"expected names as strings, got {key!r}; put it in quotes.")
         if key in found:
-            raise InputError(f"duplicate name {key!r} in one group; each name may appear only once.")
+            raise InputError(f"duplicate name {key!r} in one group; use each name once.")
         found[key] = value
     return found
 
@@ -178,14 +180,14 @@ def _yaml_loader(yaml: Any) -> Any:
     return Loader
 
 
-def _write_yaml(tree: Taxonomy) -> str:
+def _write_yaml(tree: Tree) -> str:
     yaml = require("yaml", extra="yaml", use="writing YAML")
     readable = all(name.isprintable() for name in tree.names)  # PyYAML leaves some line breaks bare otherwise
     dumped = yaml.safe_dump(_data(tree), allow_unicode=readable, sort_keys=False, default_flow_style=None, width=120)
     return str(dumped)
 
 
-def _data(tree: Taxonomy) -> dict[str, list[Any]]:
+def _data(tree: Tree) -> dict[str, list[Any]]:
     return {"names": list(tree.names), "parents": tree.parents.tolist(), "leaves": tree.leaves.tolist()}
 
 
@@ -200,7 +202,7 @@ def _from_data(data: Any) -> Parts:
 
 class _Format(NamedTuple):
     read: Callable[[str], Parts]
-    write: Callable[[Taxonomy], str]
+    write: Callable[[Tree], str]
 
 
 _JSON = _Format(_read_json, _write_json)

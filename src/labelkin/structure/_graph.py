@@ -1,4 +1,4 @@
-"""Edges to a tree: where a node has several parents, a named rule keeps one of them."""
+"""Build a tree from edges; a rule selects one parent for nodes that have several."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ Above = dict[str, list[str]]  # the parents of each node but the root, in order 
 
 
 class Grown(NamedTuple):
+    """A tree, and the nodes for which the rule had to choose."""
+
     parts: Parts
-    chosen: tuple[str, ...]  # the nodes with several parents, where the rule made a choice
+    chosen: tuple[str, ...]  # the nodes with several parents
 
 
 def from_edges(edges: Iterable[Sequence[str]], *, rule: Rule | None) -> Grown:
-    """The tree of (parent, child) pairs; classes and siblings in the order in which they appear as a child."""
+    """Build a tree from (parent, child) pairs; classes and siblings are in the order in which they appear as a child."""
     if rule is not None:
         check_choice("rule", rule, RULES)
     above = _parents_by_child(edges)
@@ -30,7 +32,7 @@ def from_edges(edges: Iterable[Sequence[str]], *, rule: Rule | None) -> Grown:
         first = chosen[0]
         raise InputError(
             f"more than one parent: {listed(chosen)} ({first!r} has {listed(above[first])}); Taxonomy.from_edges keeps "
-            'the parent with the shortest way to the root with rule="shortest", with the longest with rule="deepest".'
+            'the parent with the shortest path to the root with rule="shortest", and with the longest with rule="deepest".'
         )
     return Grown(_tree(above, root, _kept(above, order, rule)), chosen)
 
@@ -58,22 +60,22 @@ def _pair(edge: Any) -> tuple[str, str]:
 def _only_root(above: Above) -> str:
     roots = list(dict.fromkeys(parent for parents in above.values() for parent in parents if parent not in above))
     if len(roots) > 1:
-        hint = next((f" {root!r} may be misspelt.{text}" for root in roots[:5] if (text := near(root, above))), "")
-        raise InputError(f"two roots: {listed(roots)} are nobody's children; one node alone may stand on top.{hint}")
+        hint = next((f" {root!r} may be misspelled.{text}" for root in roots[:5] if (text := near(root, above))), "")
+        raise InputError(f"two roots: {listed(roots)} have no parent; exactly one node may have none.{hint}")
     if not roots:
         raise _cycle(above, next(iter(above)))
     return roots[0]
 
 
 def _parents_first(above: Above, root: str) -> list[str]:
-    """Every node after all its parents."""
+    """Return all nodes, each after all its parents."""
     missing = {node: len(parents) for node, parents in above.items()}
     below: dict[str, list[str]] = {}
     for node, parents in above.items():
         for parent in parents:
             below.setdefault(parent, []).append(node)
     order = [root]
-    for node in order:  # grows as it is walked
+    for node in order:  # the loop appends to the list
         for child in below.get(node, ()):
             missing[child] -= 1
             if not missing[child]:
@@ -88,7 +90,7 @@ def _parents_first(above: Above, root: str) -> list[str]:
 
 
 def _cycle(above: Above, start: str) -> InputError:
-    """Walk up from a node above which every node has a parent: sooner or later one comes back."""
+    """Return the error for a cycle, which is found by walking up from a node that has no root above it."""
     walked: dict[str, None] = {}
     node = start
     while node not in walked:
@@ -100,7 +102,7 @@ def _cycle(above: Above, start: str) -> InputError:
 
 
 def _kept(above: Above, order: Sequence[str], rule: Rule | None) -> dict[str, str]:
-    """One parent for each node; among equal ways up, the parent that came first."""
+    """Return the parent to keep for each node; ties go to the parent that came first."""
     way = {order[0]: 0}
     kept = {}
     for node in order[1:]:
@@ -112,7 +114,7 @@ def _kept(above: Above, order: Sequence[str], rule: Rule | None) -> dict[str, st
 
 
 def _tree(above: Above, root: str, kept: dict[str, str]) -> Parts:
-    """The kept edges; an inner node that lost every child to another parent is no class and goes."""
+    """Build the tree of the kept edges; an inner node that lost all its children is removed, since it is not a class."""
     inner = {parent for parents in above.values() for parent in parents}
     alive = {root}
     for node in above:

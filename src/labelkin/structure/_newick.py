@@ -1,8 +1,8 @@
-"""Trees as Newick text: `((cat,dog)animal,car)root;`.
+"""Read and write trees as Newick text: `((cat,dog)animal,car)root;`.
 
-Read: labels plain or in single quotes (a quote inside is doubled), comments in square brackets, branch lengths (which
-are dropped). An underscore stays an underscore. An unnamed root is `root`, other unnamed inner nodes `node1`, ...
-Classes come from left to right, unless every leaf carries its place in a comment: `dog[&class=0]`.
+Labels are plain or in single quotes (a quote inside is doubled). Comments in square brackets and branch lengths are dropped,
+and underscores are kept. An unnamed root is called `root`, and other unnamed inner nodes `node1`, ... Classes are in order
+from left to right, unless each leaf has its position in a comment: `dog[&class=0]`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from labelkin._checks import InputError, check_names
 from labelkin.structure._build import Parts, breadth_first, depth_first, free_name, free_names
 
 if TYPE_CHECKING:
-    from labelkin.structure._taxonomy import Taxonomy
+    from labelkin.structure._tree import Tree
 
 _TOKEN = re.compile(r"(?P<quoted>'(?:[^']|'')*')|(?P<comment>\[[^]]*])|(?P<mark>[(),:;])|(?P<plain>[^\s()[\]',:;]+)")
 _PLAIN = re.compile(r"[A-Za-z0-9.+-]+")
 _CLASS = re.compile(r"\[&class=(\d+)]")
 
-_AFTER = {  # what may stand before each kind of token
+_AFTER = {  # the kinds of tokens that may come before each kind
     "(": ("start", "(", ","),
     "label": ("start", "(", ",", ")"),
     ",": ("label", ")"),
@@ -34,10 +34,11 @@ class _Token(NamedTuple):
     kind: str  # "label" or the mark itself
     text: str
     at: int
-    number: int | None = None  # the place among the classes that a comment gives
+    number: int | None = None  # the class position from a comment
 
 
 def from_newick(text: str) -> Parts:
+    """Build a tree from Newick text; see `Taxonomy.from_newick`."""
     names: list[str | None] = [None]
     parents = [-1]
     numbers: dict[int, int | None] = {}  # of the leaves
@@ -55,20 +56,20 @@ def from_newick(text: str) -> Parts:
         if token.kind in (",", ")"):
             node = parents[node]
             if node < 0:
-                raise InputError(f"Newick: {token.text!r} at character {token.at} stands outside all brackets.")
+                raise InputError(f"Newick: {token.text!r} at character {token.at} is outside of all parentheses.")
         if token.kind in ("(", ","):
             parents.append(node)
             node = len(names)
             names.append(None)
         before = token.kind
     if before != ";" or node:
-        missing = "a closing bracket" if node else "the ';' that ends the tree"
+        missing = "a closing parenthesis" if node else "the ';' that ends the tree"
         raise InputError(f"Newick: {missing} is missing at the end of the text.")
     return _parts(names, parents, numbers)
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    """Labels and marks; comments and branch lengths are dropped, a class number goes to the label before it."""
+    """Yield labels and marks; comments and branch lengths are dropped, and a class number is added to the label before it."""
     label: _Token | None = None
     length_due = False
     for kind, token, at in _raw_tokens(text):
@@ -104,7 +105,7 @@ def _raw_tokens(text: str) -> Iterator[tuple[str, str, int]]:
             yield str(found.lastgroup), found[0], place
             place = found.end()
         else:
-            raise InputError(f"Newick: {text[place]!r} at character {place} opens something that is never closed.")
+            raise InputError(f"Newick: {text[place]!r} at character {place} is never closed.")
 
 
 def _is_number(text: str) -> bool:
@@ -131,7 +132,8 @@ def _parts(names: list[str | None], parents: list[int], numbers: dict[int, int |
     return breadth_first(filled, parents, leaves)
 
 
-def to_newick(tree: Taxonomy) -> str:
+def to_newick(tree: Tree) -> str:
+    """Return a tree as Newick text; see `Taxonomy.to_newick`."""
     walk = depth_first(tree)
     in_order = [node for node in walk if tree.is_leaf[node]] == tree.leaves.tolist()
     numbers = {} if in_order else {node: f"[&class={k}]" for k, node in enumerate(tree.leaves.tolist())}

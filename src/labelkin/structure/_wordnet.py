@@ -25,7 +25,7 @@ _SYSTEM = Path("/usr/share/wordnet")  # Debian's wordnet-base
 
 
 class Synset(NamedTuple):
-    """A set of synonyms; `name` is that of its first word, as in `car.n.01`, and `above` its hypernyms' offsets."""
+    """A set of synonyms. `name` is that of its first word, as in `car.n.01`; `above` has the offsets of its hypernyms."""
 
     name: str
     words: tuple[str, ...]
@@ -33,13 +33,22 @@ class Synset(NamedTuple):
 
 
 class WordNet:
-    """The noun hierarchy, hypernyms and instance hypernyms alike; a noun may have several.
+    """The noun hierarchy of WordNet, with hypernyms and instance hypernyms; a noun may have several.
 
-    `folder` holds `index.noun` and `data.noun` (or is NLTK's `wordnet.zip`). Without it they are looked for in
-    `WNSEARCHDIR`, in `dict` under `WNHOME`, where Debian's `wordnet-base` puts them, and in NLTK's data folders.
+    A sense is named like `cat.n.01`, the first sense that the index lists for the word cat, or by a word, which means its first
+    sense. Upper case and blanks are equivalent to lower case and underscores.
 
-    A sense is `cat.n.01`, the first of the senses that the index lists for the word cat, or a word alone, which means
-    its first sense; upper case and blanks are as good as lower case and underscores.
+    Args:
+        folder: A folder with `index.noun` and `data.noun`, or NLTK's `wordnet.zip`. None searches `WNSEARCHDIR`, `dict` in
+            `WNHOME`, the folder of Debian's `wordnet-base`, and NLTK's data folders.
+
+    Example:
+        >>> from labelkin.structure import WordNet
+        >>> wordnet = WordNet()
+        >>> wordnet.sense("domestic dog")
+        'dog.n.01'
+        >>> wordnet.shortest_path("cat", "cat")
+        0
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
@@ -47,19 +56,19 @@ class WordNet:
         self._synsets: dict[int, Synset] = {}
 
     def sense(self, sense: str) -> str:
-        """The name of the synset meant: `automobile` and `automobile.n.01` are both `car.n.01`."""
+        """Return the name of a synset: `automobile` and `automobile.n.01` are both `car.n.01`."""
         return self.synset(self.offset(sense)).name
 
     def hypernyms(self, sense: str) -> tuple[str, ...]:
-        """The synsets right above, in the database's order; none for the top."""
+        """Return the synsets directly above a sense, in the order of the database; none for the top."""
         return tuple(self.synset(offset).name for offset in self.synset(self.offset(sense)).above)
 
     def shortest_path(self, a: str, b: str) -> int:
-        """Edges on the shortest way from one sense up to a common hypernym and down to the other."""
+        """Return the number of edges on the shortest path between two senses through a common hypernym."""
         return _shortest(self._steps_up(self.offset(a)), self._steps_up(self.offset(b)), a, b)
 
     def distances(self, senses: Sequence[str]) -> npt.NDArray[np.float64]:
-        """K x K: the shortest path between every two senses, the reference distance of 001's Eq. 4."""
+        """Return (K, K) shortest paths between all senses, the reference distance of 001 Eq. 4."""
         ways = [self._steps_up(self.offset(sense)) for sense in senses]
         table = np.zeros((len(ways), len(ways)))
         for i in range(len(ways)):
@@ -68,7 +77,7 @@ class WordNet:
         return table
 
     def offset(self, sense: str) -> int:
-        """The byte offset in `data.noun` by which the database knows a sense."""
+        """Return the byte offset of a sense in `data.noun`, its key in the database."""
         check_names("sense", [sense])
         written = sense.strip().lower().replace(" ", "_")
         found = _SENSE.fullmatch(written)
@@ -81,7 +90,7 @@ class WordNet:
         return offsets[number - 1]
 
     def synset(self, offset: int) -> Synset:
-        """What stands at an offset of `data.noun`."""
+        """Return the synset at an offset of `data.noun`."""
         if offset not in self._synsets:
             self._synsets[offset] = self._read(offset)
         return self._synsets[offset]
@@ -90,7 +99,9 @@ class WordNet:
         line = self._data[offset : self._data.find(b"\n", offset)]
         fields = line.partition(b" | ")[0].split()
         if not fields or fields[0] != b"%08d" % offset:
-            raise InputError(f"{self._files}: data.noun and index.noun are not of one database (at offset {offset}).")
+            raise InputError(
+                f"{self._files}: data.noun and index.noun belong to different databases (at offset {offset})."
+            )
         count = int(fields[3], 16)
         words = tuple(word.decode() for word in fields[4 : 4 + 2 * count : 2])
         pointers = fields[5 + 2 * count :]
@@ -99,10 +110,10 @@ class WordNet:
         return Synset(f"{lemma}.n.{self._offsets(lemma).index(offset) + 1:02d}", words, tuple(dict.fromkeys(above)))
 
     def _steps_up(self, offset: int) -> dict[int, int]:
-        """Everything above a synset, itself included, with the least number of steps."""
+        """Return all synsets above a synset and itself, with the least number of steps."""
         steps = {offset: 0}
         reached = [offset]
-        for node in reached:  # grows as it is walked
+        for node in reached:  # the loop appends to the list
             for parent in self.synset(node).above:
                 if parent not in steps:
                     steps[parent] = steps[node] + 1
@@ -114,7 +125,7 @@ class WordNet:
         return [int(field) for field in fields[len(fields) - int(fields[1]) :]] if fields else []
 
     def _resembling(self, lemma: str) -> Iterator[str]:
-        """Lemmas worth a closer look: comparing with all 118,000 takes seconds."""
+        """Yield lemmas that may be similar; a comparison with all 118,000 would take seconds."""
         for key in self._index:
             if abs(len(key) - len(lemma)) <= 2:
                 other = key.decode()
@@ -123,7 +134,7 @@ class WordNet:
 
     @cached_property
     def _index(self) -> dict[bytes, bytes]:
-        """The rest of the index line by lemma; the licence on top is indented."""
+        """The rest of each index line by lemma; the lines of the license are indented."""
         lines = (self._files / "index.noun").read_bytes().splitlines()
         split = (line.partition(b" ") for line in lines if not line.startswith(b" "))
         return {lemma: rest for lemma, _, rest in split}
@@ -136,7 +147,7 @@ class WordNet:
 def _shortest(left: dict[int, int], right: dict[int, int], a: str, b: str) -> int:
     ways = [steps + right[node] for node, steps in left.items() if node in right]
     if not ways:
-        raise InputError(f"WordNet: nothing stands above both {a!r} and {b!r} in this database.")
+        raise InputError(f"WordNet: {a!r} and {b!r} have no common hypernym in this database.")
     return min(ways)
 
 
@@ -148,8 +159,8 @@ def _found(given: Path | None) -> Path | zipfile.Path:
     if given:
         raise InputError(f"{given}: expected a WordNet folder with index.noun and data.noun, or NLTK's wordnet.zip.")
     raise InputError(
-        "WordNet's files index.noun and data.noun were not found: install the Debian package wordnet-base, or name "
-        "their folder in WNSEARCHDIR (or the folder above `dict` in WNHOME, or an NLTK data folder in NLTK_DATA)."
+        "WordNet's files index.noun and data.noun were not found: install the Debian package wordnet-base, or set "
+        "WNSEARCHDIR to their folder (or WNHOME to the folder above `dict`, or NLTK_DATA to an NLTK data folder)."
     )
 
 
@@ -171,6 +182,7 @@ Database = WordNet | str | os.PathLike[str]
 def from_wordnet(
     names: Sequence[str], *, senses: Mapping[str, str] | None, rule: Rule | None, database: Database | None
 ) -> Parts:
+    """Build a tree above given classes; see `Taxonomy.from_wordnet`."""
     check_names("names", names, least=2)
     senses = senses or {}
     for name in senses:
@@ -181,15 +193,18 @@ def from_wordnet(
     grown = from_edges(_edges(wordnet, synsets), rule=rule or "shortest")
     if grown.chosen and rule is None:
         warnings.warn(
-            f"WordNet has more than one parent for {listed(grown.chosen, limit=20)}; rule='shortest' kept the one with "
-            "the shortest way to the root. Give rule='shortest' or rule='deepest' to choose.",
+            f"WordNet has several parents for {listed(grown.chosen, limit=20)}; rule='shortest' kept the one with "
+            "the shortest path to the root. Pass rule='shortest' or rule='deepest' to choose.",
             stacklevel=3,  # the caller of Taxonomy.from_wordnet
         )
     return grown.parts
 
 
 def _edges(wordnet: WordNet, synsets: Mapping[str, int]) -> list[tuple[str, str]]:
-    """A synset stands for its class if it has one class alone and nothing below; else its classes hang under it."""
+    """Return the edges of the tree.
+
+    A synset is the leaf of its class if it has only one class and nothing below it; otherwise its classes hang below it.
+    """
     above = _above(wordnet, synsets.values())
     inner = {parent for parents in above.values() for parent in parents}
     uses = Counter(synsets.values())
@@ -202,7 +217,7 @@ def _edges(wordnet: WordNet, synsets: Mapping[str, int]) -> list[tuple[str, str]
 
 
 def _above(wordnet: WordNet, offsets: Iterable[int]) -> dict[int, tuple[int, ...]]:
-    """The hypernyms of every synset at or above those given, in order of appearance."""
+    """Return the hypernyms of all synsets at or above the given ones, in order of appearance."""
     above: dict[int, tuple[int, ...]] = {}
     waiting = list(offsets)[::-1]
     while waiting:
