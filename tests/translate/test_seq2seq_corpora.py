@@ -158,7 +158,7 @@ def test_a_broken_archive_is_refused(tmp_path: Path):
         ("multi30k:en-it", "expected two of en, de, fr, cs with a hyphen"),
         ("multi3k:en-de", "there is no dataset 'multi3k:en-de'.*Did you mean 'multi30k:en-de'"),
         ("cifar100:corse", "Did you mean 'cifar100:coarse'"),
-        ("no/such.en:no/such.de", r"there is no file 'no/such.en', nor such.en.gz"),
+        ("no/such.en:no/such.de", r"there is no file 'no/such.en' or such.en.gz"),
     ],
 )
 def test_corpora_that_are_not_there(data: str, message: str):

@@ -71,7 +71,7 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         objective: A name of `labelkin.OBJECTIVES`. Inner-node labels need an objective over the nodes of a tree:
             "hierarchical", "convex-hierarchical", "conditional-softmax" or "hierarchical-cross-entropy".
         taxonomy: The tree above the classes, for objectives that use one: a `Taxonomy`, a nested mapping of names, a
-            file, the name of a shipped taxonomy, or "wordnet". Its leaves are the labels as strings; leaves that y
+            file, the name of a built-in taxonomy, or "wordnet". Its leaves are the labels as strings; leaves that y
             lacks are dropped. Without it, an objective that needs a tree builds one from the training data.
         options: Keyword arguments of the objective's class, such as `{"tau": 1.5}`.
         backbone: A name of `labelkin.models.BACKBONES` that takes plain columns: "mlp" or "mlp-500".

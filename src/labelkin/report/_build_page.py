@@ -101,14 +101,14 @@ def _overview(comparison: Comparison) -> tuple[Panel, ...]:
         if comparison.reference is None
         else (
             f" The dashed line is the best accuracy of {comparison.reference}; a star marks the epoch at which another "
-            "objective exceeds it."
+            "objective reaches it."
         )
     )
     return (
         Panel(
             "pareto",
             "Accuracy against severity",
-            "Up and to the right is better. The line connects the Pareto front: no other objective is better in both.",
+            "Up and to the right is better. The line is the Pareto front: no other objective is at least as good in both.",
             {"": figures.accuracy_severity(comparison)},
             _rows(comparison, ("accuracy", "accuracy_spread", "severity", "severity_spread", "on_front")),
         ),
@@ -161,4 +161,4 @@ def _curve_table(curves: Sequence[Curve]) -> Table:
         for epoch in range(longest)
     ]
     passed = tuple("–" if curve.reached is None else curve.reached for curve in curves)
-    return Table(("epoch", *(curve.label for curve in curves)), [*rows, ("exceeds the reference", *passed)])
+    return Table(("epoch", *(curve.label for curve in curves)), [*rows, ("reaches the reference", *passed)])

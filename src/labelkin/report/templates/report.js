@@ -171,12 +171,12 @@
   // The table of a figure's numbers, built when it is opened
 
   function cell(tag, value) {
-    const made = document.createElement(tag);
+    const element = document.createElement(tag);
     const text = document.createElement("bdi");
     text.textContent = value === null ? "–" : String(value);
-    made.append(text);
-    if (typeof value === "number") made.className = "number";
-    return made;
+    element.append(text);
+    if (typeof value === "number") element.className = "number";
+    return element;
   }
 
   function fill(figure, behind) {
@@ -184,9 +184,9 @@
     const table = document.createElement("table");
     const head = table.createTHead().insertRow();
     columns.forEach((column, i) => {
-      const made = Object.assign(cell("th", column), { scope: "col" });
-      if (rows.length && typeof rows[0][i] === "number") made.className = "number";
-      head.append(made);
+      const element = Object.assign(cell("th", column), { scope: "col" });
+      if (rows.length && typeof rows[0][i] === "number") element.className = "number";
+      head.append(element);
     });
     const body = table.createTBody();
     for (const [first, ...rest] of rows) {
