@@ -389,7 +389,7 @@ METHOD_MUTANTS = [
     Mutant(
         "comparison: intervals of the bootstrap alone",
         "comparison/_statistics.py",
-        "min(low, centre - reach), max(high, centre + reach)",
+        "min(low, center - reach), max(high, center + reach)",
         "low, high",
         COMPARES,
     ),
@@ -536,8 +536,8 @@ METHOD_MUTANTS = [
     Mutant(
         "comparison: seeds that agree are proof",
         "comparison/_statistics.py",
-        "spread > TIE * abs(centre) else abs(centre)",
-        "spread > TIE * abs(centre) else spread",
+        "spread > TIE * abs(center) else abs(center)",
+        "spread > TIE * abs(center) else spread",
         COMPARES,
     ),
     Mutant(
@@ -550,14 +550,14 @@ METHOD_MUTANTS = [
     Mutant(
         "ids: hashed with the new spelling of an option",
         "runs/_identity.py",
-        'original_options(told["objective"], told["options"])',
-        'told["options"]',
+        'original_options(hashed["objective"], hashed["options"])',
+        'hashed["options"]',
         "test_compatibility.py -k renamed_options",
     ),
     Mutant(
         "workspace: data are read again for every run",
         "runs/_workspace.py",
-        "if key not in self._found:",
+        "if key not in self._workspaces:",
         "if True:",
         "test_workspace.py -k once",
     ),

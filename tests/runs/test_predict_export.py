@@ -48,7 +48,7 @@ def write_table(path, names, values, labels=None):
 def predicted(run, *inputs, out):
     result = call("predict", run, *inputs, "-o", out)
     assert result.exit_code == 0, result.stderr
-    assert f"in {out}" in result.stdout
+    assert f"to {out}" in result.stdout
     if out.suffix == ".jsonl":
         return [json.loads(line) for line in out.read_text().splitlines()]
     return list(csv.DictReader(out.open()))
@@ -229,7 +229,7 @@ def test_parts_of_a_folder_that_was_trained_on_are_not_overwritten(tmp_path):
 
 def test_help_names_what_is_taken():
     told = " ".join(call("predict", "--help").stdout.replace("│", " ").split())
-    assert "Images or, for a run on texts, .txt files; folders of them; .npy or .npz arrays; .csv, .jsonl or" in told
+    assert "Images (for a text run: .txt files), folders of them, .npy or .npz arrays, or .csv, .jsonl or" in told
     assert ".parquet tables" in told
 
 

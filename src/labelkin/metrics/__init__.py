@@ -57,7 +57,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         "_basic": ["accuracy", "expected_cost", "mistake_severity", "ordinal_mse", "summary", "top_k_accuracy"],
         "_calibration": ["Calibration", "brier_score", "expected_calibration_error"],
-        "_curves": ["auac", "epochs_saved", "first_epoch_reaching", "share_of_epochs_saved"],
+        "_curves": ["auac", "epochs_saved"],
         "_hierarchical": ["average_distance", "hierarchical_f1", "hierarchical_precision", "hierarchical_recall"],
         "_result": ["Metric", "UndefinedMetric"],
         "_structure_correlation": ["StructureCorrelation", "structure_correlation"],
@@ -81,6 +81,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         ],
     },
     internal={
+        "_curves": ["first_epoch_reaching", "share_of_epochs_saved"],
         "_validation": ["check_scores"],
     },
 )
