@@ -121,6 +121,11 @@ class Objective(Reducer):
         return cls(**{**cls.defaults(context, given), **given})
 
     @classmethod
+    def revision_of(cls, options: Mapping[str, Any]) -> int:
+        """Return the revision of the results that these options give."""
+        return cls.revision
+
+    @classmethod
     def free_options(cls) -> list[str]:
         """Return the names of the constructor arguments that a run may set.
 

@@ -127,6 +127,11 @@ class LabelEmbedding(Objective):
         self._make_embedding()
 
     @classmethod
+    def revision_of(cls, options: Mapping[str, Any]) -> int:
+        """Return the revision; that of "released-text" is one higher since its embedding term is divided by all tokens."""
+        return cls.revision + ("released-text" in (options.get("preset"), options.get("weights")))
+
+    @classmethod
     def free_options(cls) -> list[str]:
         return [name for name in super().free_options() if name not in cls.renamed_options]
 

@@ -91,7 +91,7 @@ def _begin(
         "kind": KIND,
         **spec.as_dict(),
         "resolved_backbone": backbone,
-        "revision": OBJECTIVES[spec.objective].revision,
+        "revision": OBJECTIVES[spec.objective].revision_of(spec.options),
         "tree": _origin(spec, context),
         "environment": environment(),
     }

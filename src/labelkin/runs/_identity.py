@@ -23,7 +23,7 @@ def run_id(spec: RunSpec) -> str:
     The hash covers the configuration, the revision of the objective, and the content of the data and of the files that the
     configuration names. `labelkin.runs._compatibility` keeps ids unchanged across versions.
     """
-    return _id(spec.as_dict(), OBJECTIVES[spec.objective].revision)
+    return _id(spec.as_dict(), OBJECTIVES[spec.objective].revision_of(spec.options))
 
 
 def data_id(spec: RunSpec) -> str:

@@ -83,7 +83,7 @@ def check_same(path: str | os.PathLike[str], spec: RunSpec) -> None:
     config = RunFolder(os.fspath(path)).config
     if config["id"] == run_id(spec):
         return
-    revision = OBJECTIVES[spec.objective].revision
+    revision = OBJECTIVES[spec.objective].revision_of(spec.options)
     if config["objective"] == spec.objective and config["revision"] != revision:
         raise InputError(
             f"{path}: trained with revision {config['revision']} of {spec.objective!r}; this labelkin has revision {revision}, "

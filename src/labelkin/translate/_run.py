@@ -143,7 +143,7 @@ def _begin(folder: RunFolder, spec: RunSpec, backbone: str, corpus: Corpus) -> N
         "kind": KIND,
         **spec.as_dict(),
         "resolved_backbone": backbone,
-        "revision": OBJECTIVES[spec.objective].revision,
+        "revision": OBJECTIVES[spec.objective].revision_of(spec.options),
         "tree": "none",
         "environment": environment(),
     }
