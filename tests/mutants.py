@@ -410,7 +410,7 @@ METHOD_MUTANTS = [
     Mutant(
         "plan: the revision is not part of a run's id",
         "runs/_identity.py",
-        "return _id(spec.as_dict(), OBJECTIVES[spec.objective].revision)",
+        "return _id(spec.as_dict(), OBJECTIVES[spec.objective].revision_of(spec.options))",
         "return _id(spec.as_dict(), 1)",
         PLANS,
     ),

@@ -33,11 +33,16 @@ EXPECTED_FAILURES = {
             "a whole, while each of two copies is compared with a mean that contains the other copy. The memory of a "
             "label counts samples, which repeating changes and normalized weights do not. The check holds with "
             "leave_one_out=False and memory=0."
-        )
+        ),
+        "check_class_weight_classifiers": (
+            "The prediction is the nearest label, and a label is the mean of its class. The weight of a class scales the "
+            "loss and cancels in the mean, so even a weight of 1,000 does not draw all predictions to one class."
+        ),
     }
 }
 # Enough epochs and a high rate: the checks ask for an accuracy of .83 on blobs, and every fit must be short.
 CHECKED = {"epochs": 5, "lr": 0.02}
+SLOWER = {"static-labels": {"epochs": 15}}  # regression follows extreme class weights more slowly
 NAMES = np.array(["ship", "cat", "dog"])  # of iris, to have a shipped tree: not in the order of the alphabet
 TREE = Taxonomy.from_nested({"animal": ["dog", "cat"], "thing": ["ship", "car"]})
 
@@ -56,7 +61,8 @@ def expected_failures(estimator: KinClassifier) -> dict[str, str]:
 
 
 @parametrize_with_checks(
-    [KinClassifier(objective, **CHECKED) for objective in OBJECTIVES], expected_failed_checks=expected_failures
+    [KinClassifier(objective, **{**CHECKED, **SLOWER.get(objective, {})}) for objective in OBJECTIVES],
+    expected_failed_checks=expected_failures,
 )
 def test_scikit_learns_own_checks(estimator: KinClassifier, check: Any):
     check(estimator)

@@ -54,7 +54,7 @@ def test_a_comparison_takes_numpys_numbers_and_one_name(tmp_path: Path):
     ("given", "sentence"),
     [
         ({"seeds": 1}, r"seeds: expected a list of whole numbers, such as \[0, 1, 2\], got 1"),
-        ({"data_options": {"subste": 1}}, "there is no option 'subste' of data; .*Did you mean 'subset'"),
+        ({"data_options": {"subste": 1}}, "there is no option 'subste'; .*Did you mean 'subset'"),
     ],
 )
 def test_a_comparison_refuses_in_a_sentence(tmp_path: Path, given: dict, sentence: str):

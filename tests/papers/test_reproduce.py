@@ -330,7 +330,7 @@ def test_fashion_mnist_by_a_small_network(tmp_path):
     assert cells["One-hot", "accuracy"].verdict.level is None  # another network, length and amount of data
     assert cells["LabelEmbed", "accuracy"].verdict.direction is not None
     assert found.conditions.other == {"Fashion MNIST / ResNet50": "mlp instead of timm:resnet50"}
-    shown = text.tables(found)[0][1]
+    shown = text.reproduction_tables(found)[0][1]
     assert {line[0] for line in shown} == {"Fashion MNIST / ResNet50"}  # what was not asked for is not listed
     assert {line[1] for line in shown} == {"One-hot", "LabelEmbed", "StaticLabel"}
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("final.json")}

