@@ -80,8 +80,8 @@ def check_weight(objective: Objective, gradient: GradientStructure, spread: Spre
     else:
         cause = "weights vanish"
         sentence = (
-            f"The share given to related classes is too small: {gradient.rows.moved:.4f} of the target, so {kin}. Raise it (sigma "
-            "or eps to .1 or more, a smaller beta); if it is learned, raise the prior."
+            f"The share given to related classes is too small: {gradient.rows.moved:.4f} of the target, so {kin}. Raise it "
+            "(sigma or eps to .1 or more, a smaller beta); if it is learned, raise the prior."
         )
     return Finding(cause, "gradient.kin_share", gradient.kin_share, KIN, sentence)
 

@@ -1,7 +1,7 @@
 """Losses on a tree (002; Redmon & Farhadi; Bertinetto et al.), one loss per sample.
 
-A `target` holds the node that is known of each sample (...,): a leaf, or an inner node where the fine class is unknown,
-below which nothing contributes. It may also hold class probabilities (..., K), for which the loss is the expected one.
+A `target` holds the known node of each sample (...,): a leaf, or an inner node if the class is unknown; nodes below it
+contribute nothing. It may also hold class probabilities (..., K), for which the loss is the expected one.
 
 `log_p` (..., N - 1) is each node's log-probability given its parent. As in 002, the root has depth 1; HXE alone counts
 from 0. A logit of -inf, or of the smallest finite number, masks its node or class: off the target's path it contributes
