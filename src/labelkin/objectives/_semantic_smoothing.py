@@ -80,7 +80,7 @@ class SemanticSmoothing(Objective):
         return self._only_term("cross_entropy", soft_cross_entropy(outputs, rows, batch.target), batch)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
-        """Return the targets, (K, K), or the rows asked for."""
+        """Return the targets, (K, K), or only the rows of `classes`."""
         return self.targets.forward(self._rows(classes))
 
 

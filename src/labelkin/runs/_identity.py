@@ -27,7 +27,7 @@ def run_id(spec: RunSpec) -> str:
 
 
 def data_id(spec: RunSpec) -> str:
-    """Return the same hash for the data and their options alone."""
+    """Return the same kind of hash for only the data and their options."""
     return _hash(_data(spec.as_dict()))
 
 

@@ -139,7 +139,7 @@ class Trainer:
         """Return the model, compiled if the settings ask for it."""
         if not self.settings.compile:
             return self.model
-        torch._dynamo.reset()  # earlier runs in this process count towards the recompilation limit
+        torch._dynamo.reset()  # earlier runs in this process count toward the recompilation limit
         return torch.compile(self.model)
 
     def _train_epoch(self, epoch: int, progress: Progress, stop: StopAfterStep) -> None:

@@ -14,7 +14,7 @@ class LossSum:
 
     Args:
         device: The device of the losses.
-        exact: Whether to sum in float64; by default on the CPU alone.
+        exact: Whether to sum in float64; by default only on the CPU.
 
     >>> total = LossSum(torch.device("cpu"))
     >>> for loss in (0.5, 0.25):

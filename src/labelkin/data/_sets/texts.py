@@ -126,7 +126,7 @@ def is_newsgroups(folder: Path) -> bool:
 
 
 def read_newsgroups(folder: Path, *, remove: Sequence[str] | None = None) -> RawDataset:
-    """Read `20news-bydate-train/sci.space/60862` in Latin-1, or JSON lines with the group as label.
+    """Read 20 Newsgroups: Latin-1 files such as `20news-bydate-train/sci.space/60862`, or JSON lines with the group as label.
 
     Args:
         folder: The folder.
