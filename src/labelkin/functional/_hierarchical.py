@@ -228,7 +228,7 @@ def _path_loss(log_p: Tensor, edge_weight: Tensor, target: Tensor, tree: TreeInd
 
 def _marked_path_loss(log_p: Tensor, target: Tensor, tree: TreeIndex) -> Tensor:
     """Compute `-sum_j s_j log p_j` where the target and all its ancestors are marked."""
-    if is_soft(target):  # s_j counts the nodes on the path whose own paths hold j: a path sum of path sums
+    if is_soft(target):  # s_j is the number of path nodes at or below j: a path sum of path sums
         return expected(-take(path_sum(path_sum(log_p, tree), tree), tree.leaves - 1), target)
     columns = path_columns(target, tree)
     marked = (tree.lengths[target].unsqueeze(-1) - _steps(columns)).clamp_min(0)

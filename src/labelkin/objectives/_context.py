@@ -86,7 +86,7 @@ def _narrowed(inputs: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Context:
-    """What `Objective.build` takes the defaults of an objective from.
+    """The classes, taxonomy and data from which `Objective.build` takes defaults.
 
     If an objective needs a tree and there is no taxonomy, the tree is built from the data by average linkage of the class
     means of the inputs. A relation between classes is computed from the tree, and `similarity` from the data.

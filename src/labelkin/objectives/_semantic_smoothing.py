@@ -25,7 +25,7 @@ class SemanticSmoothing(Objective):
 
     Args:
         classes: number of classes, or their names.
-        relation: K x K numbers or `Rows` (see `labelkin.relations`) that say how related classes share sigma.
+        relation: K x K numbers or `Rows` (see `labelkin.relations`): how sigma is divided among related classes.
         sigma: share of the target that goes to related classes. 000 tries up to 0.8 on MNIST and 0.5 on CIFAR-10; the
             default is our choice.
         targets: T itself instead of a relation, such as the soft labels of Bertinetto et al. (`relations.tree_targets`).

@@ -13,7 +13,7 @@ from labelkin.runs._compatibility import original_options, settings_that_count
 from labelkin.runs._kinds import kind_of
 from labelkin.runs._spec import RunSpec
 
-# Options that say where data are or how they are read. They do not change results.
+# Options for where data are and how they are read. They do not change results.
 PLACES = {"data_options": ("data_dir",), "settings": ("workers",)}
 
 

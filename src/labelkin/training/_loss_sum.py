@@ -45,7 +45,7 @@ class LossSum:
         return float(self._sum) - float(self._error)
 
     def mean(self, count: int, gather: Callable[[Tensor], Tensor]) -> float:
-        """Return the mean over `count` losses on each process; every process calls this.
+        """Return the mean over `count` losses on each process; every process must call this.
 
         Args:
             count: How many losses each process has added.
