@@ -92,7 +92,7 @@ def smoothing(sigma: float) -> Make:
 
 
 def soft_labels(falling: float) -> Make:
-    """Use the soft labels of Bertinetto et al.; each level of the tree has `exp(-falling)` times the weight of the one below."""
+    """Use the soft labels of Bertinetto et al.; the weight falls by `exp(-falling)` per level of the tree."""
     return lambda tree, features: SemanticSmoothing(
         classes=CLASSES, targets=relations.tree_targets(tree, beta=falling * int(tree.height[0])), features=features
     )

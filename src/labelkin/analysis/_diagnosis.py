@@ -199,7 +199,7 @@ def diagnose(
 ) -> Diagnosis:
     """Find out why a structured objective gives the same results as one-hot targets: which of four causes apply, if any.
 
-    - "flat tree": `spread.possible` is below 0.1, for the given tree or that of the objective.
+    - "flat tree": `spread.possible` is below 0.1, for the flatter of the given tree and that of the objective.
     - "targets without structure": `gradient.kin_share` is below 0.01, and the targets are one-hot, or uniform over the wrong
       classes.
     - "weights vanish": the same, although there is a tree or a relation, because it has no weight; or the

@@ -78,7 +78,7 @@ def leaf_order(distances: Any) -> Ints:
 
 
 def condensed(distances: Any) -> Floats:
-    """Return the K(K-1)/2 pairs as scipy expects them; raise if the matrix is not symmetric with a zero diagonal."""
+    """Return the K(K-1)/2 pairs as scipy expects them; raise unless the matrix has symmetric distances and a zero diagonal."""
     given = read_square("distances", distances).double().cpu()
     check_not_negative("distances", given)
     if given.diagonal().any():
