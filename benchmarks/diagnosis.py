@@ -1,9 +1,9 @@
-"""`labelkin.analysis.diagnose` on planted causes and a healthy control: a small net on digits for each seed.
+"""`labelkin.analysis.diagnose` on planted causes and a healthy control, with a small network on digits per seed.
 
-    python benchmarks/diagnosis.py [--seeds 20] [--first 0]      planted x diagnosed, and the figures behind it
-    python benchmarks/diagnosis.py --doses --first 100           what small weights and weak cues come to
+    python benchmarks/diagnosis.py [--seeds 20] [--first 0]      table of planted and diagnosed causes, and ranges of the values
+    python benchmarks/diagnosis.py --doses --first 100           effect of small weights and weak cues
 
-Prints Markdown. Seeds from 100 on are those that the thresholds were chosen with; 0 to 19 were run when they stood.
+Prints Markdown. The thresholds were chosen with seeds 100 and up, before seeds 0 to 19 were run.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def figures(found: dict[str, list[Diagnosis]]) -> str:
 def causes(seeds: range) -> None:
     both = {cause: [diagnosed(cause, seed) for seed in seeds] for cause in (*CAUSES, HEALTHY)}
     beside, alone = ({cause: [pair[i] for pair in all_of] for cause, all_of in both.items()} for i in (0, 1))
-    for title, found in (("With a plain model beside it", beside), ("Without", alone)):
+    for title, found in (("With a reference model", beside), ("Without a reference model", alone)):
         print(f"{title}, seeds {seeds.start} to {seeds.stop - 1}:\n\n{confusion(found)}\n\n{figures(found)}\n")
 
 
@@ -76,7 +76,7 @@ LADDERS: dict[str, Callable[[float], Make]] = {
 
 
 def placed(log_probs: Tensor, target: Tensor, tree: Taxonomy) -> float:
-    """Where the wrong probability lies: the mean distance of it, as a share of that of equal shares."""
+    """Return the mean distance of the probability of wrong classes, divided by that of equal probabilities."""
     distance = torch.from_numpy(tree.distance("height"))[target]
     probs = log_probs.double().exp()
     wrong = 1 - probs.gather(-1, target.unsqueeze(-1)).squeeze(-1)
@@ -84,7 +84,7 @@ def placed(log_probs: Tensor, target: Tensor, tree: Taxonomy) -> float:
 
 
 def doses(seeds: range) -> None:
-    """How far a weight moves the wrong probability towards kin, beside what another first state of the net does."""
+    """Print how far the probability of wrong classes moves toward related classes, relative to another initialization."""
     kin: dict[tuple[str, float], list[float]] = {}
     moved: dict[tuple[str, float], list[float]] = {}
     chance: list[float] = []
@@ -106,12 +106,13 @@ def doses(seeds: range) -> None:
         [name, dose, span(kin[name, dose]), f"{statistics.mean(all_of):.4f}", f"{statistics.mean(all_of) / noise:.2f}"]
         for (name, dose), all_of in moved.items()
     ]
-    print(f"Another first state moves it by {noise:.4f} (root mean square, {len(seeds)} seeds).\n")
-    print(table(["objective", "dose", "kin share", "moved towards kin", "over another first state"], rows), end="\n\n")
+    print(f"Another initialization changes this distance by {noise:.4f} (root mean square, {len(seeds)} seeds).\n")
+    moved_to, relative = "moved toward related classes", "divided by the effect of initialization"
+    print(table(["objective", "dose", "kin share", moved_to, relative], rows), end="\n\n")
 
 
 def cues(seeds: range) -> None:
-    """How sure the images must tell the group before a plain model is found to respect the tree."""
+    """Print how many images must show their group for the diagnosis "tree respected already"."""
     rows = []
     for share in CUES:
         found = []

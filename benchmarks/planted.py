@@ -1,4 +1,4 @@
-"""Causes for which a structured loss does nothing, planted on digits, and a healthy control.
+"""Causes for which a structured loss has no effect, planted on digits, and a healthy control.
 
 Trees and objectives take turns with the seed; the split, the first weights and which classes are kin are drawn with it.
 """
@@ -48,7 +48,7 @@ def three_levels(seed: int) -> Taxonomy:
 
 
 def two_pairs(seed: int) -> Taxonomy:
-    """Little structure: six classes have no kin."""
+    """Return a tree with little structure: six classes are in no group."""
     names = shuffled(seed)
     return Taxonomy.from_nested([names[:2], names[2:4], *names[4:]]).reorder(CLASSES)
 
@@ -63,7 +63,7 @@ def star(seed: int) -> Taxonomy:
 
 
 def only_children(seed: int) -> Taxonomy:
-    """Ten groups of one class: it looks like a tree and is none."""
+    """Return a tree of ten groups with one class each, which has no structure."""
     return Taxonomy.from_groups({f"group{name}": [name] for name in CLASSES})
 
 
@@ -92,7 +92,7 @@ def smoothing(sigma: float) -> Make:
 
 
 def soft_labels(falling: float) -> Make:
-    """Bertinetto et al.'s, each level of the tree `exp(-falling)` of the one below."""
+    """Use the soft labels of Bertinetto et al.; the weight falls by `exp(-falling)` per level of the tree."""
     return lambda tree, features: SemanticSmoothing(
         classes=CLASSES, targets=relations.tree_targets(tree, beta=falling * int(tree.height[0])), features=features
     )
@@ -161,7 +161,7 @@ WEIGHTLESS: tuple[Make, ...] = (
 
 
 def planted(cause: str, seed: int) -> Case:
-    """The case that a seed stands for: trees and objectives take turns, their classes are drawn."""
+    """Return the case of a seed: trees and objectives alternate, and classes are assigned at random."""
     tree = TREES[seed % len(TREES)](seed)
     match cause:
         case "flat tree":
@@ -175,14 +175,14 @@ def planted(cause: str, seed: int) -> Case:
             tree, cue = ((pairs(seed), 1.0), (halves(seed), 1.0), (halves(seed), 0.99))[seed % 3]
             return Case(tree, partial(ACTING[seed % len(ACTING)], tree), cue)
         case _:
-            # of three levels the images show the coarsest: the finer ones are left to gain
+            # with three levels, the images show only the coarsest one
             make, cue = ACTING[seed % len(ACTING)], float(seed % len(TREES) == TREES.index(three_levels))
             return Case(tree, partial(make, tree), cue)
     return Case(tree, partial(make, tree))
 
 
 def diagnosed(cause: str, seed: int) -> tuple[Diagnosis, Diagnosis]:
-    """A cause planted and looked for, with a plain model beside it and without."""
+    """Return the diagnosis of a planted cause, with and without a reference model."""
     case = planted(cause, seed)
     part = parts(case, seed)
     objective, log_probs = trained(case.build, part, seed)

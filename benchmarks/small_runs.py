@@ -1,4 +1,4 @@
-"""Small nets on few digits, trained in a fraction of a second, so that a benchmark can afford hundreds."""
+"""Small networks on few digits, which train in a fraction of a second, so that a benchmark can run hundreds."""
 
 import warnings
 from collections.abc import Callable
@@ -13,11 +13,11 @@ from labelkin import Model, Taxonomy, data, models
 from labelkin.objectives import Objective, OneHot
 
 CLASSES = tuple("0123456789")
-TRAINED, STEPS, RATE, TARGET_RATE = 120, 60, 5e-3, 0.1  # few samples, so that there are mistakes to look at
+TRAINED, STEPS, RATE, TARGET_RATE = 120, 60, 5e-3, 0.1  # few samples, so that there are enough mistakes
 
 
 class Case(NamedTuple):
-    """A tree, an objective that is to be diagnosed, and the share of the images that show the group they are of."""
+    """A tree, an objective to diagnose, and the share of the images that show the group of their class."""
 
     tree: Taxonomy
     build: Callable[[int], Objective]
@@ -45,7 +45,7 @@ def parts(case: Case, seed: int) -> Parts:
 
 
 def with_cue(inputs: Tensor, targets: Tensor, case: Case, seed: int) -> Tensor:
-    """Images with a bright spot that tells the group of their class, so that no model takes one group for another."""
+    """Return images with a bright spot that shows the group of their class, so that no model confuses groups."""
     _, group = np.unique(case.tree.level(1), return_inverse=True)
     chosen = torch.from_numpy(np.random.default_rng(seed).random(len(targets)) < case.cue).nonzero().squeeze(-1)
     place = torch.from_numpy(group)[targets[chosen]]
@@ -55,7 +55,7 @@ def with_cue(inputs: Tensor, targets: Tensor, case: Case, seed: int) -> Tensor:
 
 
 def trained(build: Callable[[int], Objective], part: Parts, seed: int) -> tuple[Objective, Tensor]:
-    """The objective, and its log-probabilities on the held-out samples."""
+    """Return the objective and its log-probabilities on the held-out samples."""
     torch.manual_seed(seed)
     net = models.build("mlp", (1, 8, 8), hidden=(64,))
     with warnings.catch_warnings():

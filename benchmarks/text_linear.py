@@ -1,4 +1,4 @@
-"""A linear model on labelkin's text features and on scikit-learn's TfidfVectorizer, for scale: no objective is trained.
+"""A linear model on labelkin's text features and on scikit-learn's TfidfVectorizer, as a baseline.
 
     python benchmarks/text_linear.py [--sets 20-newsgroups,20-newsgroups:none,imdb] [--encoders hashed-tfidf]
 
@@ -29,7 +29,7 @@ def accuracy(train, targets, test, truth) -> float:
 
 
 def vocabulary(data: Dataset) -> tuple[float, int]:
-    """With scikit-learn's vocabulary of words and pairs of words, all of it."""
+    """Return the accuracy and the width of TF-IDF over the complete vocabulary of words and pairs of words."""
     vectorizer = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), min_df=2)
     train, test = vectorizer.fit_transform(data.train.texts), vectorizer.transform(data.test.texts)
     return accuracy(train, data.train.targets.numpy(), test, data.test.targets.numpy()), train.shape[1]

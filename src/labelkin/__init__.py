@@ -1,4 +1,4 @@
-"""Train classifiers that know which classes are related, so that their mistakes are close to the truth.
+"""Train classifiers that know which classes are related, so that their mistakes are close to the true class.
 
 Names are imported when they are first used (PEP 562), so that `labelkin --help` needs no torch.
 """

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class InputError(ValueError):
-    """An argument or a file that cannot be used; the message says why and what to do instead."""
+    """An argument or a file that cannot be used; the message gives the reason and a remedy."""
 
 
 def near(name: str, known: Iterable[str]) -> str:

@@ -129,5 +129,5 @@ def remove_run(path: str | os.PathLike[str]) -> list[str]:
 
 
 def is_full(error: OSError) -> bool:
-    """Return whether the error says that the disk is full or the user's quota is used up."""
+    """Return whether the error means that the disk is full or the user's quota is used up."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)

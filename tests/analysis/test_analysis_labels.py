@@ -198,7 +198,7 @@ def test_where_two_runs_disagree():
         (lambda: mds([[0, 1], [2, 0]]), "symmetric"),
         (lambda: mds(1 - torch.eye(3), dims=4), "at most 3"),
         (lambda: tsne(torch.eye(4)), "perplexity: expected less than the 4"),
-        (lambda: procrustes(torch.eye(3), torch.eye(4)), "as many as a has"),
+        (lambda: procrustes(torch.eye(3), torch.eye(4)), "the number in a"),
         (lambda: procrustes(torch.eye(3), torch.ones(3, 2)), "b: expected label vectors that differ"),
         (lambda: confusion_matrix([0, 4], [0, 1], taxonomy=TREE), "from 0 to 3, got 4"),
         (lambda: confusion_matrix([0.5, 1], [0, 1], taxonomy=TREE), "class positions"),

@@ -269,7 +269,7 @@ def smoothed(sigma: float, relation: Tensor) -> SemanticSmoothing:
         (
             ConfidencePenalty(classes=NAMES),
             "targets without structure",
-            "ConfidencePenalty treats all wrong classes alike",
+            "ConfidencePenalty currently treats all wrong classes the same",
         ),
         (HierarchicalCrossEntropy(taxonomy=PAIRS, alpha=0.0), "weights vanish", "The tree has no weight"),
         (HierarchicalCrossEntropy(taxonomy=LEVELS, alpha=20.0), "weights vanish", "A level of the tree has no weight"),
@@ -279,7 +279,7 @@ def smoothed(sigma: float, relation: Tensor) -> SemanticSmoothing:
             "healthy",
             "Healthy",
         ),  # pulls deep classes down, which is weight too
-        (Hierarchical(taxonomy=ONE_PAIR), "flat tree", "20% of the classes have others nearer"),
+        (Hierarchical(taxonomy=ONE_PAIR), "flat tree", "20% of the classes are nearer to some"),
         (Hierarchical(taxonomy=STAR), "flat tree", "0.00% differs from cross entropy"),
     ],
 )
@@ -302,7 +302,7 @@ def test_the_sentence_names_what_to_change(objective: Objective, cause: str, say
         (OneHot(classes=NAMES), {"log_probs": KIN[:, :9]}, "expected one column for each of 10 classes, got 9"),
         (OneHot(classes=NAMES), {"log_probs": KIN * float("nan")}, "1000 NaN in 100 of 100 rows"),
         (OneHot(classes=NAMES), {"log_probs": KIN.tolist()}, "expected a tensor of log-probabilities, got list"),
-        (OneHot(classes=NAMES), {"log_probs": KIN[:0], "target": TARGET[:0]}, "expected one sample at least"),
+        (OneHot(classes=NAMES), {"log_probs": KIN[:0], "target": TARGET[:0]}, "expected at least one sample"),
         (OneHot(classes=NAMES), {"target": TARGET[:50]}, r"target: expected shape \(100,\)"),
         (OneHot(classes=NAMES), {"target": TARGET + 10}, "target: expected class positions from 0 to 9, got 10"),
         (OneHot(classes=NAMES), {"reference": KIN.exp()}, "reference: expected log-probabilities"),

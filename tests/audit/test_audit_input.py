@@ -155,7 +155,7 @@ def test_arrays_that_are_wrong(folder: Path, arrays: Any, options: str, sentence
 
 
 def test_what_it_is_must_be_said(folder: Path):
-    assert "does not say what it holds" in refused(folder / "probs.csv")
+    assert "does not name the kind of its predictions" in refused(folder / "probs.csv")
     assert "it has several of the names 'logits', 'probs', 'predicted': 'logits', 'predicted'" in refused(
         save(folder, predicted=real()[1])
     )

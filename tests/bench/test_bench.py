@@ -119,7 +119,7 @@ def test_the_full_size_keeps_within_time_and_memory(benchmark: str, sizes: dict[
 
 
 def test_a_fresh_process_that_fails_says_why():
-    with pytest.raises(InputError, match=r"bench metrics: the fresh process failed: .*claases"):
+    with pytest.raises(InputError, match=r"bench metrics: the new process failed: .*claases"):
         fresh_pass("metrics", {"samples": 10, "claases": 5}, threads=1)
 
 

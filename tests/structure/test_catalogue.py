@@ -133,5 +133,5 @@ def test_digits() -> None:
 
 @pytest.mark.parametrize("ask", [catalogue.taxonomy, catalogue.groups, catalogue.order, catalogue.source])
 def test_a_wrong_name_lists_near_ones(ask: object) -> None:
-    with pytest.raises(InputError, match=r"no 'cifar-10', only '20newsgroups', .*Did you mean 'cifar10'"):
+    with pytest.raises(InputError, match=r"tree or order 'cifar-10', only '20newsgroups', .*Did you mean 'cifar10'"):
         ask("cifar-10")  # type: ignore[operator]

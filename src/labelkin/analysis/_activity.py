@@ -1,4 +1,4 @@
-"""Class distances in the layers of a network (NAA, 000 Sec. 3.2), and how close they are to those of the targets."""
+"""Class distances in the layers of a network (NAA, 000 Sec. 3.2), and how closely they match the distances of the targets."""
 
 import logging
 import warnings
@@ -45,8 +45,8 @@ class Activity(NamedTuple):
 
     layers: tuple[str, ...]
     distances: Tensor  # (L, K, K) float64 in [0, 1], symmetric, zero diagonal (000 Eq. 7)
-    counts: Tensor  # (K,) samples of each class
-    memory: Memory  # what was planned
+    counts: Tensor  # (K,) number of samples of each class
+    memory: Memory  # the planned memory
 
 
 class Approach(NamedTuple):
@@ -80,24 +80,24 @@ def class_activity(
 ) -> Activity:
     """Compute NAA distances of the classes in named layers of a model.
 
-    The model runs in evaluation mode; sums are in float64 whatever its precision. Rows of weight 0 in a batch of
+    The model runs in evaluation mode; sums are in float64 regardless of its precision. Rows of weight 0 in a batch of
     `labelkin.data` are padding and are left out. After the first batch, and before anything is stored, the memory needed is
     logged (INFO) and compared with `limit`.
 
     Args:
         model: Any module.
         batches: Batches that begin with (inputs, targets).
-        layers: Names as `model.named_modules()` gives them, in the order wanted, best by depth. The output of a layer is
-            flattened to (n, C*H*W).
+        layers: Names as `model.named_modules()` gives them, in the order of the result, usually by depth. The output
+            of a layer is flattened to (n, C*H*W).
         classes: Number of classes.
         with_input: Put the inputs themselves first, as the layer "(input)".
         form: "correlation" streams and holds K x F x F numbers per layer, "gram" holds all activations, "auto" takes for
             each layer the one with fewer multiplications that fits `limit`. The results are the same.
         samples: Number of samples, if the batches have no length; the Gram form needs it.
-        limit: Most memory, in bytes; above it an `InputError` is raised and nothing is computed.
+        limit: Maximum memory in bytes. If more is needed, an `InputError` is raised and nothing is computed.
 
     Returns:
-        The distances of each layer, the samples of each class, and the memory planned.
+        The distances of each layer, the number of samples of each class, and the planned memory.
 
     Example:
         >>> import torch
@@ -152,9 +152,9 @@ def activity_memory(
         inputs: One batch of inputs; one sample is enough.
         layers: Names of the layers.
         classes: Number of classes.
-        samples: Number of samples that will come.
+        samples: Number of samples that will be processed.
         form: "correlation", "gram" or "auto".
-        limit: Memory in bytes that "auto" must fit.
+        limit: Maximum memory in bytes for "auto".
 
     Returns:
         The memory, with the form of each layer.
@@ -172,16 +172,16 @@ def activity_memory(
 
 
 def approach(distances: Any, targets: Any) -> Approach:
-    """Correlate each layer's distances with the geometry that the targets ask for, `1 - cos^2`.
+    """Correlate each layer's distances with those of the targets, `1 - cos^2`.
 
-    Both correlations are over the K(K-1)/2 pairs of classes. Pearson asks for the same distances up to offset and scale.
-    Kendall's tau-b, as in 001's structure correlation, asks only for the same order, but stays below 1 where targets tie and
-    the layer does not (0.71 at most for two groups of five). If all distances are equal, as those of one-hot targets are, the
-    correlation is undefined: NaN, with a warning. Correlation by depth is this library's; 000 shows both matrices for the
-    penultimate layer.
+    Both correlations are over the K(K-1)/2 pairs of classes. Pearson's is 1 if the distances agree up to offset and scale.
+    Kendall's tau-b, as in 001's structure correlation, depends only on the order. It stays below 1 if targets have ties that
+    the layer does not have (at most 0.71 for two groups of five). If all distances are equal, as for one-hot targets, the
+    correlation is NaN, with a warning. The correlation by depth is an addition of this library; 000 shows both matrices
+    for the penultimate layer.
 
-    Give probabilities rather than logits as the last layer: a number added to all logits changes no prediction, but NAA,
-    which does not center, sees it as a direction that all classes share.
+    Use probabilities rather than logits as the last layer: a constant added to all logits changes no prediction, but it
+    changes NAA distances, because activations are not centered.
 
     Args:
         distances: Distances of the layers, (L, K, K).
@@ -202,14 +202,14 @@ def approach(distances: Any, targets: Any) -> Approach:
     asked = target_distance(read_numbers("targets", targets))
     if given.ndim != 3 or given.shape[1:] != asked.shape:
         raise InputError(
-            f"distances: expected (L, K, K) for {len(asked)} classes, as the targets have, got shape {tuple(given.shape)}."
+            f"distances: expected (L, K, K) for {len(asked)} classes, the number of targets, got shape {tuple(given.shape)}."
         )
     row, column = torch.triu_indices(len(asked), len(asked), offset=1)
     pairs, wanted = given[:, row, column].cpu(), asked[row, column].cpu()
     if _constant(wanted) or any(_constant(layer) for layer in pairs):
         what = "targets" if _constant(wanted) else "distances of a layer"
         warnings.warn(
-            f"approach: the {what} are all equally far apart, so a correlation is undefined (NaN).", stacklevel=2
+            f"approach: the {what} are all equally far apart, so the correlation is undefined (NaN).", stacklevel=2
         )
     return Approach(
         torch.stack([_pearson(layer, wanted) for layer in pairs]),
@@ -226,7 +226,7 @@ def _accumulators(memory: Memory, classes: int) -> dict[str, Accumulator]:
 
 
 def _not_padding(batch: Sequence[Any], samples: int) -> Tensor:
-    """Return which rows count, (n,) bool; the loaders of `labelkin.data` fill a last batch with rows of weight 0."""
+    """Return which rows are samples, (n,) bool; the loaders of `labelkin.data` pad the last batch with rows of weight 0."""
     weight = getattr(batch, "weight", None)
     return torch.ones(samples, dtype=torch.bool) if weight is None else weight.cpu() != 0
 
@@ -235,7 +235,7 @@ def _check_batch(found: dict[str, Tensor], memory: Memory, samples: int) -> None
     for (name, activations), width in zip(found.items(), memory.features, strict=True):
         if activations.shape != (samples, width):
             raise InputError(
-                f"layer {name!r}: expected {samples} x {width}, a row for each target and as wide as the first batch, "
+                f"layer {name!r}: expected {samples} x {width}, one row per target and the width of the first batch, "
                 f"got {len(activations)} x {activations.shape[1]}."
             )
         if not torch.isfinite(activations).all():

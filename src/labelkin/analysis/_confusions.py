@@ -30,7 +30,7 @@ class Confusions(NamedTuple):
 
 
 class Confusion(NamedTuple):
-    """How often a class was taken for another, and what that costs: `cost = times * distance`.
+    """How often one class was predicted as another, and the cost: `cost = times * distance`.
 
     Example:
         >>> from labelkin.analysis import Confusion
@@ -54,7 +54,7 @@ class Costliest(NamedTuple):
         2.0
     """
 
-    confusions: tuple[Confusion, ...]  # the most expensive first
+    confusions: tuple[Confusion, ...]  # sorted by cost, highest first
     total: float  # the cost of all mistakes
 
 
@@ -102,9 +102,9 @@ def confusion_matrix(predicted: Any, target: Any, *, taxonomy: Taxonomy) -> Conf
 
 
 def costliest(predicted: Any, target: Any, *, names: Sequence[str], distances: Any, top: int = 10) -> Costliest:
-    """Return the confusions that cost most, `times * distance`.
+    """Return the most expensive confusions by `times * distance`.
 
-    Of equal costs the more frequent comes first, then class order. Confusions that cost nothing are left out.
+    Ties are sorted by frequency, then by class order. Confusions with a cost of 0 are left out.
 
     Args:
         predicted: Predicted class positions, (n,).
@@ -112,7 +112,7 @@ def costliest(predicted: Any, target: Any, *, names: Sequence[str], distances: A
         names: Names of the classes.
         distances: Cost of each mistake, (K, K), rows are true classes: `taxonomy.distance("height")` or any cost matrix.
             The diagonal is ignored.
-        top: Most confusions to return.
+        top: Maximum number of confusions to return.
 
     Returns:
         The confusions, and the cost of all mistakes.
@@ -140,7 +140,7 @@ def costliest(predicted: Any, target: Any, *, names: Sequence[str], distances: A
 
 
 def disagreement(a: Any, b: Any, target: Any, *, classes: int) -> Disagreement:
-    """Count where the predictions of two runs differ, in all and by true class.
+    """Count where the predictions of two runs differ, in total and per true class.
 
     Args:
         a: Predicted class positions of the first run, (n,).

@@ -1,8 +1,6 @@
 """Diagnose why a structured loss changes nothing.
 
-`docs/diagnosis.md` says where the thresholds come from.
-
-`docs/diagnosis.md` explains the measurements and the thresholds, and has the table of planted causes.
+`docs/diagnosis.md` explains the measurements and the thresholds, and shows results for known causes.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -20,15 +18,15 @@ from labelkin.structure import Taxonomy
 Cause = Literal["flat tree", "targets without structure", "weights vanish", "tree respected already"]
 CAUSES: tuple[Cause, ...] = ("flat tree", "targets without structure", "weights vanish", "tree respected already")
 
-FLAT = 0.1  # a tree by which severity could fall by less is flat
-KIN = 0.01  # a smaller part of the step leaves no trace that a change of seed would not
-LEVEL = 0.001  # a level of the tree with a smaller share of the force is not learned
-UNIFORM = 0.1  # rows so little tilted stay below KIN even where a tenth of the target is given away
-HEADROOM = 0.1  # less than a tenth of the way from mistakes at random to the best ones is left
+FLAT = 0.1  # a tree is flat if severity could fall by less than this
+KIN = 0.01  # a smaller part of the step has less effect than a change of seed
+LEVEL = 0.001  # a tree level with a smaller share of the force is not learned
+UNIFORM = 0.1  # below this tilt, the kin share stays below KIN even if a tenth of the target is given away
+HEADROOM = 0.1  # below this, mistakes are close to the best possible ones
 
 
 class Finding(NamedTuple):
-    """One cause, the measurement that shows it, and what to do.
+    """A cause, the measurement that shows it, and a suggestion.
 
     Example:
         >>> from labelkin.analysis import CAUSES, Finding
@@ -37,14 +35,14 @@ class Finding(NamedTuple):
     """
 
     cause: Cause
-    figure: str  # what was measured, by its name in the Diagnosis
+    figure: str  # name of the measurement in the Diagnosis
     value: float
-    threshold: float  # the value lies below it
-    sentence: str  # what that means, and what to do
+    threshold: float  # the value is below this threshold
+    sentence: str  # an explanation, and what to do
 
 
 def check_flat_tree(spread: Spread, gradient: GradientStructure) -> Finding | None:
-    """Return a finding if the tree does not tell classes apart."""
+    """Return a finding if all classes are nearly equally far apart in the tree."""
     if spread.possible >= FLAT:
         return None
     return Finding(
@@ -53,7 +51,7 @@ def check_flat_tree(spread: Spread, gradient: GradientStructure) -> Finding | No
         spread.possible,
         FLAT,
         f"The tree is flat: the best mistakes in it are {spread.possible:.1%} less severe than mistakes at random "
-        f"(below {FLAT:.0%}), and {spread.with_kin:.0%} of the classes have others nearer than the rest. Of the "
+        f"(below {FLAT:.0%}), and {spread.with_kin:.0%} of the classes are nearer to some classes than to others. Of the "
         f"objective's step, {gradient.kin_share:.2%} differs from cross entropy in how wrong classes are treated. Give a tree "
         "with groups of several classes, or learn one from the data.",
     )
@@ -65,25 +63,25 @@ def check_weight(objective: Objective, gradient: GradientStructure, spread: Spre
         return None if spread.possible < FLAT else _check_tree_weight(gradient)
     if gradient.kin_share >= KIN:
         return None
-    kin = f"{gradient.kin_share:.2%} of the step (below {KIN:.0%}) tells wrong classes apart"
+    kin = f"{gradient.kin_share:.2%} of the step (below {KIN:.0%}) distinguishes between wrong classes"
     cause: Cause = "targets without structure"
     if gradient.rows is None:
-        sentence = f"As it stands, {type(objective).__name__} treats all wrong classes alike: {kin}."
+        sentence = f"{type(objective).__name__} currently treats all wrong classes the same: {kin}."
     elif gradient.rows.one_hot >= 0.5:
         sentence = (
-            f"The targets of {gradient.rows.one_hot:.0%} of the classes are one-hot: {kin}. Give a relation in which classes "
-            "have kin (no groups of one class, no zero rows) and a share (sigma, eps) above 0."
+            f"The targets of {gradient.rows.one_hot:.0%} of the classes are one-hot: {kin}. Use a relation in which classes "
+            "have related classes (no groups of one class, no zero rows) and a share (sigma, eps) above 0."
         )
     elif gradient.rows.tilt < UNIFORM:
         sentence = (
-            f"The targets are uniform over the wrong classes, or nearly (tilt {gradient.rows.tilt:.3f} of 1): {kin}, though a "
-            f"share of {gradient.rows.moved:.3f} is given away. Give a relation in which some classes are nearer than others."
+            f"The targets are uniform over the wrong classes, or nearly (tilt {gradient.rows.tilt:.3f} of 1): {kin}, although "
+            f"a share of {gradient.rows.moved:.3f} is given away. Use a relation in which some classes are nearer than others."
         )
     else:
         cause = "weights vanish"
         sentence = (
-            f"The share given to kin vanishes: {gradient.rows.moved:.4f} of the target, so that {kin}. Raise it (sigma or eps "
-            "to .1 or more, a smaller beta); where it is learned, raise the prior."
+            f"The share given to related classes is too small: {gradient.rows.moved:.4f} of the target, so {kin}. Raise it "
+            "(sigma or eps to .1 or more, a smaller beta); if it is learned, raise the prior."
         )
     return Finding(cause, "gradient.kin_share", gradient.kin_share, KIN, sentence)
 
@@ -96,7 +94,7 @@ def _check_tree_weight(gradient: GradientStructure) -> Finding | None:
             gradient.kin_share,
             KIN,
             f"The tree has no weight in the loss: {gradient.kin_share:.2%} of the step (below {KIN:.0%}) differs from cross "
-            "entropy in how wrong classes are treated. Raise what weighs its levels (HXE's alpha to .1 or more).",
+            "entropy in how wrong classes are treated. Raise the weights of its levels (HXE's alpha to .1 or more).",
         )
     assert gradient.weakest_level is not None
     if gradient.weakest_level >= LEVEL:
@@ -116,22 +114,24 @@ def check_respected(judged: Mistakes, plain: bool, spread: Spread) -> Finding | 
     who, where = ("plain model", "reference") if plain else ("model", "mistakes")
     cause: Cause = "tree respected already"
     if not judged.mistakes:
-        sentence = f"The {who} makes no mistakes on {judged.samples} samples, so none can be better; take harder ones."
+        sentence = (
+            f"The {who} makes no mistakes on {judged.samples} samples, so nothing can improve; use harder samples."
+        )
         return Finding(cause, f"{where}.mistakes", 0, 1, sentence)
     if spread.possible < FLAT or not judged.headroom < HEADROOM:
         return None
     more = (
-        "The tree adds nothing to what the data says already."
+        "The tree adds no information to the data."
         if plain
-        else "Whether the loss or the data made it so, a plain model's log-probabilities as reference would tell."
+        else "To see whether this is due to the loss or the data, give the log-probabilities of a plain model as reference."
     )
     return Finding(
         cause,
         f"{where}.headroom",
         judged.headroom,
         HEADROOM,
-        f"The {who} respects the tree already: severity {judged.severity:.3f} over {judged.mistakes} mistakes, where the "
-        f"best is {judged.best:.3f} and mistakes at random have {judged.random:.3f}, so that {judged.headroom:.0%} of the "
+        f"The {who} already respects the tree: severity {judged.severity:.3f} over {judged.mistakes} mistakes, where the "
+        f"best is {judged.best:.3f} and random mistakes have {judged.random:.3f}, so {judged.headroom:.0%} of the "
         f"headroom is left (below {HEADROOM:.0%}); CRM would change the mean distance by {judged.crm_change:+.1%}. {more}",
     )
 
@@ -140,7 +140,7 @@ HEALTHY = "healthy"
 
 
 class Diagnosis(NamedTuple):
-    """The causes that hold, most basic first, and everything that was measured; no findings mean that the loss acts.
+    """The causes that apply, most basic first, and all measurements; without findings the loss works as intended.
 
     Example:
         >>> from labelkin import Hierarchical, Taxonomy
@@ -153,11 +153,11 @@ class Diagnosis(NamedTuple):
         'healthy'
     """
 
-    findings: tuple[Finding, ...]  # all causes that hold, the most basic first; none: the loss acts
-    spread: Spread  # what the tree allows
-    gradient: GradientStructure  # what the objective asks
-    mistakes: Mistakes  # what the model does
-    reference: Mistakes | None  # what the plain model does, where it was given
+    findings: tuple[Finding, ...]  # all causes that apply, the most basic first; empty if the loss works
+    spread: Spread  # the differences between classes in the tree
+    gradient: GradientStructure  # the gradient of the objective
+    mistakes: Mistakes  # the mistakes of the model
+    reference: Mistakes | None  # the mistakes of the plain model, if given
 
     @property
     def cause(self) -> str:
@@ -165,7 +165,7 @@ class Diagnosis(NamedTuple):
         return self.findings[0].cause if self.findings else HEALTHY
 
     def figures(self) -> dict[str, float]:
-        """Return everything measured, under the names that findings use, such as "gradient.kin_share"."""
+        """Return all measurements under the names that findings use, such as "gradient.kin_share"."""
         parts: dict[str, Spread | GradientStructure | TargetRows | Mistakes | None] = {
             "spread": self.spread,
             "gradient": self.gradient,
@@ -197,15 +197,15 @@ def diagnose(
     taxonomy: Taxonomy | None = None,
     reference: Any = None,
 ) -> Diagnosis:
-    """Find out why a structured objective changes nothing against one-hot targets: which of four causes hold, if any.
+    """Find out why a structured objective gives the same results as one-hot targets: which of four causes apply, if any.
 
-    - "flat tree": `spread.possible` is below 0.1, for the objective's tree or the one given.
+    - "flat tree": `spread.possible` is below 0.1, for the flatter of the given tree and that of the objective.
     - "targets without structure": `gradient.kin_share` is below 0.01, and the targets are one-hot, or uniform over the wrong
       classes.
     - "weights vanish": the same, although there is a tree or a relation, because it has no weight; or the
       `gradient.weakest_level` of a tree objective is below 0.001.
     - "tree respected already": `headroom` is below 0.1, or there are no mistakes. It is judged on the reference if there is
-      one: a model trained with the loss may respect the tree because the loss acts.
+      one: a model trained with the loss may respect the tree because the loss works.
 
     The thresholds are constants of `labelkin.analysis._diagnosis`.
 
@@ -250,7 +250,7 @@ def _tree(objective: Objective, taxonomy: Taxonomy | None) -> Taxonomy:
             return objective.taxonomy
         raise InputError(
             f"taxonomy: expected the tree by which mistakes are measured, since {type(objective).__name__} has none; "
-            "Taxonomy.from_groups makes one of groups."
+            "Taxonomy.from_groups builds one from groups."
         )
     return in_class_order(taxonomy, objective.classes)
 
@@ -261,13 +261,13 @@ def _checked(argument: str, log_probs: Any, target: Tensor, tree: Taxonomy) -> T
     given = log_probs.detach().cpu()
     check_scores(argument, given, target, len(tree.leaves))
     if not len(given):
-        raise InputError(f"{argument}: expected one sample at least, got none.")
+        raise InputError(f"{argument}: expected at least one sample, got none.")
     slack = sum_tolerance(given.dtype, given.shape[-1])
     off = int(((given.double().exp().sum(-1) - 1).abs() > slack).sum())
     if off:
         raise InputError(
-            f"{argument}: expected log-probabilities, whose exponentials sum to 1, but {off} of {len(given)} rows don't; "
-            "give objective.log_probs(outputs)."
+            f"{argument}: expected log-probabilities, whose exponentials sum to 1, but {off} of {len(given)} rows do not; "
+            "pass objective.log_probs(outputs)."
         )
     return given.double().log_softmax(-1)
 
@@ -276,8 +276,8 @@ def _healthy_sentence(found: Diagnosis) -> str:
     mistakes = found.mistakes
     beside = "" if found.reference is None else f" (plain: {found.reference.severity:.3f})"
     return (
-        f"Healthy: {found.gradient.kin_share:.1%} of the step tells wrong classes apart, and severity {mistakes.severity:.3f}"
-        f"{beside} over {mistakes.mistakes} mistakes leaves {mistakes.headroom:.0%} of the headroom between "
-        f"{mistakes.best:.3f} (best) and {mistakes.random:.3f} (at random). CRM would change "
+        f"Healthy: {found.gradient.kin_share:.1%} of the step distinguishes between wrong classes, and severity "
+        f"{mistakes.severity:.3f}{beside} over {mistakes.mistakes} mistakes leaves {mistakes.headroom:.0%} of the headroom "
+        f"between {mistakes.best:.3f} (best) and {mistakes.random:.3f} (random). CRM would change "
         f"the mean distance by {mistakes.crm_change:+.1%}."
     )

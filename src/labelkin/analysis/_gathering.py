@@ -1,6 +1,6 @@
 """Gather a layer's activations into NAA distances, and estimate the memory this needs.
 
-`"correlation"` keeps one sum of outer products per class, K x F x F, and streams: the number of samples costs nothing.
+`"correlation"` keeps one sum of outer products per class, K x F x F, and needs no more memory for more samples.
 `"gram"` keeps the activations, N x F, and compares all pairs of samples at the end.
 """
 
@@ -14,11 +14,11 @@ from labelkin._checks import InputError, check_count
 from labelkin.functional import GRAM_ENTRIES, Form, naa_similarity, naa_similarity_gram
 
 DOUBLE = 8  # bytes
-WAITING = 16  # rows wait until adding them costs less than reading the sums; at most 1/16 of the sums' memory
+WAITING = 16  # rows are buffered, up to 1/16 of the sums' memory, so that the sums are updated less often
 
 
 class Accumulator(Protocol):
-    """Interface of both ways: add batches, then compute the distances."""
+    """Interface of both forms: add batches, then compute the distances."""
 
     def add(self, activations: Tensor, targets: Tensor) -> None: ...
 
@@ -52,7 +52,7 @@ class CorrelationSums:
 
     def distances(self) -> Tensor:
         self._flush()
-        squares = self.sums.diagonal(dim1=1, dim2=2)  # no other entry is larger than the largest of these
+        squares = self.sums.diagonal(dim1=1, dim2=2)  # the largest entry is on the diagonal
         if not torch.isfinite(squares).all():
             raise InputError('activations: too large for their products in float64; use form="gram".')
         return 1 - naa_similarity(self.sums)
@@ -77,8 +77,8 @@ class StoredSamples:
 class MemoryNeed(NamedTuple):
     """Memory and work that a form needs in one layer."""
 
-    held: int  # bytes, while batches come
-    at_end: int  # bytes on top, at the end
+    held: int  # bytes while batches are added
+    at_end: int  # additional bytes while the distances are computed
     work: int  # multiplications
 
     @property
@@ -87,13 +87,13 @@ class MemoryNeed(NamedTuple):
 
 
 def correlation_need(classes: int, features: int, samples: int | None) -> MemoryNeed:
-    """Return the need of the sums and of the rows that wait; at the end a scaled copy of the sums."""
+    """Return the memory of the sums and the buffered rows; at the end, a scaled copy of the sums is added."""
     sums = DOUBLE * classes * features**2
     return MemoryNeed(sums + sums // WAITING, sums, ((samples or 0) + classes**2) * features**2)
 
 
 def gram_need(samples: int, features: int, itemsize: int) -> MemoryNeed:
-    """Return the need of the activations; at the end two float64 copies, and at most GRAM_ENTRIES products with squares."""
+    """Return the memory of the activations; at the end, two float64 copies and at most GRAM_ENTRIES products are added."""
     entries = samples * features
     at_end = 2 * DOUBLE * (entries + min(samples**2, GRAM_ENTRIES))
     return MemoryNeed(entries * itemsize, at_end, samples * entries // 2)
@@ -103,7 +103,7 @@ GIB = 2**30
 
 
 class Memory(NamedTuple):
-    """Memory that the distances of some layers need; `forms` says how each layer's are computed.
+    """Memory needed for the distances of some layers; `forms` is the form used for each layer.
 
     Example:
         >>> from labelkin.analysis import Memory
@@ -114,7 +114,7 @@ class Memory(NamedTuple):
     layers: tuple[str, ...]
     features: tuple[int, ...]  # the width of each layer, flattened
     forms: tuple[Form, ...]
-    bytes: int  # at most: held by all layers together, and what the largest needs on top at the end
+    bytes: int  # upper bound: the sum over all layers, plus the largest additional need at the end
 
     def __str__(self) -> str:
         parts = ", ".join(f"{n} ({f} features, {form})" for n, f, form in zip(*self[:3], strict=True))
@@ -124,11 +124,11 @@ class Memory(NamedTuple):
 def memory_for(
     activations: Mapping[str, Tensor], *, classes: int, limit: int, samples: int | None = None, form: Form = "auto"
 ) -> Memory:
-    """Plan from a batch of each layer's activations (n, F); `samples` is the number that will come, if known."""
+    """Plan the memory from one batch of each layer's activations (n, F); `samples` is the total number, if known."""
     if form == "gram" and samples is None:
         raise InputError(
-            "samples: the Gram form holds every sample, and batches without a length do not say how many; give samples, "
-            'or form="correlation".'
+            "samples: the Gram form needs the number of samples, but the batches have no length; give samples, "
+            'or use form="correlation".'
         )
     widths = tuple(batch.shape[1] for batch in activations.values())
     chosen: list[tuple[Form, MemoryNeed]] = []
@@ -143,7 +143,7 @@ def memory_for(
 
 
 def _cheapest(needs: Mapping[Form, MemoryNeed], limit: int) -> Form:
-    """Return the form with the fewest multiplications among those that fit; if none fits, the smallest."""
+    """Return the form with the fewest multiplications that fits the limit; if none fits, the one with the least memory."""
     fitting = [form for form, need in needs.items() if need.peak <= limit]
     return min(fitting, key=lambda form: needs[form].work) if fitting else min(needs, key=lambda form: needs[form].peak)
 
@@ -158,11 +158,11 @@ def check_limit(memory: Memory, limit: int) -> None:
 
 
 def count_samples(batches: Iterable[object], first: int, samples: int | None) -> int | None:
-    """Return the most samples that can come: the number given, or the batches times the size of the first one."""
+    """Return the maximum number of samples: the given number, or the number of batches times the size of the first."""
     if samples is not None:
         check_count("samples", samples)
         return samples
     try:
         return len(batches) * first if isinstance(batches, Sized) else None
-    except TypeError:  # a loader of a stream has a length that it cannot tell
+    except TypeError:  # the loader of an iterable dataset has `__len__`, but it raises
         return None

@@ -16,7 +16,7 @@ from labelkin._checks import InputError
 from labelkin.objectives import Objective
 from labelkin.structure import Taxonomy
 
-PROBED = 256  # classes looked at; of more, that many spread evenly
+PROBED = 256  # maximum number of classes measured; more classes are sampled evenly
 ONE_HOT = 1e-6  # a target that gives away no more than this is one-hot up to rounding
 
 
@@ -29,8 +29,8 @@ class TargetRows(NamedTuple):
         0.1
     """
 
-    moved: float  # the share that a class gives away, mean over the classes: 0 (one-hot) to 1
-    tilt: float  # how far that lies from equal shares for all others, mean over classes that give: 0 (uniform) to 1
+    moved: float  # the share given to other classes, averaged over classes: 0 (one-hot) to 1
+    tilt: float  # its distance from equal shares, averaged over classes with a share: 0 (uniform) to 1
     one_hot: float  # the share of the classes whose row is one-hot
 
 
@@ -44,20 +44,20 @@ class GradientStructure(NamedTuple):
         0.0
     """
 
-    kin_share: float  # the part of the step that tells wrong classes apart: 0 (as cross entropy) to about 1
+    kin_share: float  # the part of the step that distinguishes between wrong classes: 0 (cross entropy) to about 1
     weakest_level: float | None  # force away from the classes of the weakest tree level, over that of the strongest
-    rows: TargetRows | None  # None where the objective is no cross entropy to fixed rows
+    rows: TargetRows | None  # None if the objective is not cross entropy to fixed rows
 
 
 def measure_gradient(objective: Objective) -> GradientStructure:
     """Measure the structure in the gradient of an objective.
 
     Args:
-        objective: An objective with probabilities and without memory of single samples. It is not changed, and its class
-            weights do not count.
+        objective: An objective with probabilities and without state for individual samples. It is not changed, and its
+            class weights are ignored.
 
     Returns:
-        The share of the step that tells wrong classes apart, the weakest level of its tree, and its target rows.
+        The share of the step that distinguishes between wrong classes, the weakest level of its tree, and its target rows.
 
     Example:
         >>> from labelkin import Hierarchical, Taxonomy
@@ -102,7 +102,7 @@ def _gradient(objective: Objective, heads: list[Tensor], target: Tensor) -> tupl
 
 
 def _step(objective: Objective, values: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what a small gradient step on the outputs does to the log-probabilities, (n, K) per unit of step, and these.
+    """Return the change of the log-probabilities per unit of a gradient step on the outputs, (n, K), and the log-probabilities.
 
     The derivative along the step is that of `weights -> sum(step * gradient of sum(weights * log_probs))`.
     """
@@ -114,7 +114,7 @@ def _step(objective: Objective, values: Tensor, target: Tensor) -> tuple[Tensor,
     along = sum(((part * way).sum() for part, way in zip(back, downhill, strict=True)), torch.zeros(()))
     try:
         (change,) = torch.autograd.grad(along, weights)
-    except NotImplementedError as error:  # distances to labels, which are no logits
+    except NotImplementedError as error:  # distances to labels are not logits
         name = type(objective).__name__
         raise InputError(
             f"objective: {name} has no logits, so its step cannot be compared with cross entropy's."
@@ -129,7 +129,7 @@ def _plain_step(probs: Tensor, target: Tensor) -> Tensor:
 
 
 def _kin_share(step: Tensor, plain: Tensor, target: Tensor) -> float:
-    """Return the mean over the classes of `sum |r_j| / sum |step_j|`, where r is what tells the wrong classes apart.
+    """Return the mean over the classes of `sum |r_j| / sum |step_j|`, where r is the difference between wrong classes.
 
     That is their deviation from their own mean, less that of plain cross entropy at the scale at which both raise the true
     class equally over the mean of the wrong ones.
@@ -157,7 +157,8 @@ def _weakest_level(step: Tensor, target: Tensor, tree: Taxonomy) -> float:
     distance = torch.from_numpy(found)
     rise = step.gather(-1, target.unsqueeze(-1)) - step
     levels = [distance == height for height in np.unique(found) if height]
-    means = torch.stack([((rise * level).sum(-1) / level.sum(-1)).abs() for level in levels])  # NaN: no class there
+    # NaN if a class has no others at a distance
+    means = torch.stack([((rise * level).sum(-1) / level.sum(-1)).abs() for level in levels])
     several = means.isfinite().sum(0) > 1
     most, least = means.nan_to_num(-torch.inf).amax(0)[several], means.nan_to_num(torch.inf).amin(0)[several]
     return float(torch.where(most > 0, least / most, 0.0).median()) if len(most) else 1.0

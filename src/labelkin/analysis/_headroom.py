@@ -1,4 +1,4 @@
-"""Headroom: how much milder mistakes a tree allows, and how much of that a model's mistakes leave."""
+"""Headroom: how much less severe mistakes could be in a tree, and how much of that is left for a model."""
 
 from typing import NamedTuple
 
@@ -8,11 +8,11 @@ from torch import Tensor
 from labelkin import decide
 from labelkin.structure import Floats, Ints, Taxonomy
 
-AT_ONCE = 256  # classes whose distances to all others are held together
+AT_ONCE = 256  # number of classes whose distances to all others are in memory at once
 
 
 class Spread(NamedTuple):
-    """How much a tree tells classes apart.
+    """How much the distances between classes differ in a tree.
 
     Example:
         >>> from labelkin import Taxonomy
@@ -21,12 +21,12 @@ class Spread(NamedTuple):
         0.0
     """
 
-    possible: float  # by how much severity could fall below that of mistakes at random: 0 (flat) to below 1
-    with_kin: float  # the share of the classes that have some classes nearer than others
+    possible: float  # relative decrease in severity from random to best mistakes: 0 (flat) to below 1
+    with_kin: float  # the share of classes that are nearer to some classes than to others
 
 
 class Mistakes(NamedTuple):
-    """A model's mistakes beside the best and random ones for the same samples; distances are heights in the tree.
+    """A model's mistakes compared with the best and with random ones on the same samples; distances are heights in the tree.
 
     Example:
         >>> import torch
@@ -40,15 +40,15 @@ class Mistakes(NamedTuple):
 
     samples: int
     mistakes: int
-    severity: float  # mean distance of the mistakes; NaN without any
-    best: float  # had each fallen on a nearest other class
-    random: float  # had each fallen on any other class alike
-    headroom: float  # 0 (as good as can be) to 1 (as at random), above 1 where worse; see `measure_mistakes`
-    crm_change: float  # of the mean distance over all samples, if decided by least expected distance: -.1 is 10 % less
+    severity: float  # mean distance of the mistakes; NaN without mistakes
+    best: float  # severity if each mistake were a nearest class
+    random: float  # severity if each mistake were a random class
+    headroom: float  # 0 (best) to 1 (random), above 1 if worse than random; see `measure_mistakes`
+    crm_change: float  # relative change of the mean distance with CRM decisions: -.1 is 10 % less
 
 
 def measure_spread(taxonomy: Taxonomy) -> Spread:
-    """Measure how much a tree tells classes apart, each class counted once."""
+    """Measure how much the distances between classes differ in a tree, with equal weight for each class."""
     nearest, mean = _best_and_random(taxonomy, np.arange(len(taxonomy.leaves)))
     return Spread(float(1 - nearest.mean() / mean.mean()), float((nearest < mean).mean()))
 
@@ -57,8 +57,8 @@ def measure_mistakes(log_probs: Tensor, target: Tensor, taxonomy: Taxonomy) -> M
     """Measure the mistakes of the most probable class of each sample.
 
     `headroom` is `(severity - best) / (random - best)`, computed as if one more mistake had been made at random: five
-    mistakes, all on nearest classes, leave 1/6 and not 0, since they prove little. It is NaN without mistakes or on a flat
-    tree.
+    mistakes, all on nearest classes, give 1/6 and not 0, because they are little evidence. It is NaN without
+    mistakes or on a flat tree.
 
     Args:
         log_probs: Log-probabilities, (n, K).

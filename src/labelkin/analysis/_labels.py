@@ -19,7 +19,7 @@ from labelkin.relations import read_numbers, read_square
 
 Rule = Literal["entry", "cosine", "euclidean"]
 RULES: tuple[Rule, ...] = ("entry", "cosine", "euclidean")
-BLOCK = 2**24  # scores held at once
+BLOCK = 2**24  # maximum number of scores in memory at once
 PCA_WIDTH = 50
 
 
@@ -53,7 +53,7 @@ class Points(NamedTuple):
 
 
 class Embedded(NamedTuple):
-    """Result of t-SNE: points in the plane and the divergence reached.
+    """Result of t-SNE: points in the plane and the final divergence.
 
     Example:
         >>> import torch
@@ -63,8 +63,8 @@ class Embedded(NamedTuple):
     """
 
     points: Tensor  # (n, 2) float64
-    divergence: float  # the Kullback-Leibler divergence reached; lower fits better
-    components: int | None  # of the PCA that came first, None where there was none
+    divergence: float  # the final Kullback-Leibler divergence; lower is better
+    components: int | None  # number of PCA components; None if there was no PCA
 
 
 class Agreement(NamedTuple):
@@ -103,7 +103,7 @@ def label_distances(labels: Any) -> Tensor:
 def nearest(labels: Any, names: Sequence[str], k: int, *, rule: Rule | None = None) -> Nearest:
     """Find the nearest other classes of each class (003 Table 5); ties are in class order.
 
-    Never holds K x K scores of many classes.
+    With many classes, the K x K scores are computed in parts.
 
     Args:
         labels: An objective, or vectors (K, D).
@@ -143,7 +143,7 @@ def nearest(labels: Any, names: Sequence[str], k: int, *, rule: Rule | None = No
 
 
 def mds(distances: Any, *, dims: int = 2) -> Points:
-    """Place points so that their distances are as close to those given as a projection allows: classical scaling.
+    """Place points whose distances approximate the given ones, by classical multidimensional scaling.
 
     The result is deterministic, and distances of points in `dims` dimensions are reproduced exactly.
 
@@ -160,7 +160,7 @@ def mds(distances: Any, *, dims: int = 2) -> Points:
         >>> round(float((points[0] - points[1]).abs()), 6)
         2.0
     """
-    condensed(distances)  # refuses what is not a matrix of distances
+    condensed(distances)  # raises if this is not a matrix of distances
     given = read_square("distances", distances).double().cpu()
     check_count("dims", dims)
     if dims > len(given):
@@ -183,11 +183,11 @@ def tsne(vectors: Any, *, perplexity: float = 30.0, seed: int = 0) -> Embedded:
 
     Args:
         vectors: Outputs or label vectors, (n, D), or an objective.
-        perplexity: Number of neighbors that count, below n.
+        perplexity: Effective number of neighbors, below n.
         seed: Seed of the optimization.
 
     Returns:
-        Points, and the Kullback-Leibler divergence reached.
+        Points, and the final Kullback-Leibler divergence.
 
     Example:
         >>> import torch
@@ -211,7 +211,7 @@ def tsne(vectors: Any, *, perplexity: float = 30.0, seed: int = 0) -> Embedded:
 
 
 def procrustes(a: Any, b: Any) -> Agreement:
-    """Compare two sets of label vectors by shape alone: position, rotation, reflection and size do not count.
+    """Compare two sets of label vectors by shape: position, rotation, reflection and size are ignored.
 
     Args:
         a: An objective, or vectors (K, D).
@@ -227,12 +227,12 @@ def procrustes(a: Any, b: Any) -> Agreement:
     """
     first, second = _vectors("a", a), _vectors("b", b)
     if len(first) != len(second):
-        raise InputError(f"b: expected {len(first)} label vectors, as many as a has, got {len(second)}.")
+        raise InputError(f"b: expected {len(first)} label vectors, the number in a, got {len(second)}.")
     width = max(first.shape[1], second.shape[1])
     pair = [torch.nn.functional.pad(vectors, (0, width - vectors.shape[1])).numpy() for vectors in (first, second)]
     for name, array in zip("ab", pair, strict=True):
         if not np.ptp(array, axis=0).any():
-            raise InputError(f"{name}: expected label vectors that differ, got {len(array)} times the same.")
+            raise InputError(f"{name}: expected label vectors that differ, got {len(array)} equal ones.")
     left, right, disparity = scipy_procrustes(*pair)
     return Agreement(float(disparity), torch.from_numpy(left), torch.from_numpy(right))
 

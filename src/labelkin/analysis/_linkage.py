@@ -1,4 +1,4 @@
-"""Class distances as a tree and as an order of the classes."""
+"""Build a tree and an order of the classes from class distances."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -39,7 +39,7 @@ def linkage_table(distances: Any) -> Floats:
 def linkage_tree(distances: Any, names: Sequence[str]) -> Taxonomy:
     """Build the binary tree of average linkage (000 Sec. 3.2).
 
-    Inner nodes are node1, node2, ... from the nearest pair on. Heights are lost; `linkage_table` has them.
+    Inner nodes are node1, node2, ... from the nearest pair on. The tree has no heights; use `linkage_table` for them.
 
     Args:
         distances: Symmetric distances, (K, K).
@@ -59,7 +59,7 @@ def linkage_tree(distances: Any, names: Sequence[str]) -> Taxonomy:
 
 
 def leaf_order(distances: Any) -> Ints:
-    """Order the classes so that the tree is kept and the sum of distances between neighbors is least.
+    """Order the classes so that the tree is kept and the sum of distances between neighbors is minimal.
 
     Rows and columns of a heat map in this order show groups as blocks along the diagonal.
 
@@ -78,7 +78,7 @@ def leaf_order(distances: Any) -> Ints:
 
 
 def condensed(distances: Any) -> Floats:
-    """Return the K(K-1)/2 pairs that scipy takes; raise if the matrix is asymmetric, negative or has a diagonal."""
+    """Return the K(K-1)/2 pairs as scipy expects them; raise unless the matrix has symmetric distances and a zero diagonal."""
     given = read_square("distances", distances).double().cpu()
     check_not_negative("distances", given)
     if given.diagonal().any():

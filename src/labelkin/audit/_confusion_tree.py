@@ -185,9 +185,9 @@ class _Pairs:
 
 
 def _tau(ours: Tensor | Floats, theirs: Tensor | Floats) -> float:
-    """Return the structure correlation; NaN with three classes, where the order of two others is a coin toss."""
+    """Return the structure correlation; NaN with three classes, where each class has only two others to rank."""
     if len(ours) <= LEAST_CLASSES:
         return nan
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", metrics.UndefinedMetric)  # the NaN is enough
+        warnings.simplefilter("ignore", metrics.UndefinedMetric)  # the result is NaN; no warning is needed
         return metrics.structure_correlation(ours, theirs, given="distances").mean

@@ -1,4 +1,4 @@
-"""Results of an audit as named tuples; a number is NaN where it is undefined, a part None where it was left out."""
+"""Results of an audit as named tuples; a number is NaN if it is undefined, and a part is None if it was left out."""
 
 from math import nan
 from typing import Any, NamedTuple

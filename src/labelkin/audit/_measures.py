@@ -39,7 +39,7 @@ def hierarchy(given: Predictions, tree: Taxonomy) -> Hierarchy:
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", metrics.UndefinedMetric
-        )  # the NaN is enough; a note lists classes without samples
+        )  # the result is NaN; a note lists classes without samples
         weighted = [
             measure(counts, semantic).mean
             for measure in (

@@ -42,7 +42,7 @@ def restrict_tree(choice: TreeChoice | None, tree: Taxonomy | None, classes: Seq
         return Taxonomy.from_wordnet(classes, rule="shortest")
     if tree is None:
         return None
-    known = set(tree.names)  # with inner nodes, which restrict() refuses with a message of its own
+    known = set(tree.names)  # including inner nodes, for which restrict() has its own error message
     unknown = [name for name in classes if name not in known]
     if unknown:
         numbered = all(name.isdecimal() for name in unknown)

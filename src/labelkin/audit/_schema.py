@@ -67,7 +67,9 @@ def find_kind(kind: str | None, names: Sequence[str], source: str) -> Kind:
         return KIND_BY_NAME[telling[0]]
     known = listed(list(KIND_BY_NAME))
     seen = f"it has several of the names {known}: {listed(telling)}" if telling else f"it has none of the names {known}"
-    raise InputError(f"kind: {source} does not say what it holds; {seen}. Pass --kind logits, probs or labels.")
+    raise InputError(
+        f"kind: {source} does not name the kind of its predictions; {seen}. Pass --kind logits, probs or labels."
+    )
 
 
 def find_target(chosen: str | None, names: Sequence[str], source: str) -> str:

@@ -1,4 +1,4 @@
-"""Benchmarks: this library beside literal forms and other packages, as ratios within one run."""
+"""Benchmarks: this library compared with literal implementations and other packages, as ratios within one run."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Metrics written as their definitions read, in plain Python loops.
+"""Metrics implemented literally from their definitions, in plain Python loops.
 
 `labelkin bench metrics` times this slow reference and checks against it; nothing else uses it. Each form returns one
 value per sample (or class), and the mean last.
@@ -92,7 +92,7 @@ def average_distance(given: Plain, k: int) -> list[float]:
 
 
 def ancestors_shared(given: Plain, part: Callable[[int, int], float]) -> list[float]:
-    """Return hP, hR or hF: `part` of the sizes of the predicted and the true ancestor set is the divisor."""
+    """Return hP, hR or hF; `part` computes the divisor from the sizes of the predicted and the true ancestor set."""
     values, above, below = [], 0, 0.0
     for guess, true in given.pairs:
         ours, theirs = (set(_way_up(given, place)) for place in (guess, true))
@@ -121,7 +121,7 @@ def weighted_counts(given: Plain) -> list[float]:
 
 
 def weighted(given: Plain, errors: Sequence[str]) -> list[float]:
-    """Return hits over hits and the mean of the weighted errors named per class, and the macro average."""
+    """Return `hits / (hits + weighted errors)` of each class, and the macro average."""
     hits, missed = [0.0] * len(given.leaves), [0.0] * len(given.leaves)
     for guess, true in given.pairs:
         hits[true] += guess == true
@@ -181,7 +181,7 @@ def brier(given: Plain) -> list[float]:
 
 
 def structure_correlation(given: Plain, classes: int) -> list[float]:
-    """Return Kendall's tau-b of the first `classes` rows, pair by pair; without the mean, which is over all rows."""
+    """Return Kendall's tau-b of the first `classes` rows, computed over all pairs. No mean is appended."""
     return [_tau_b(given, row) for row in range(classes)]
 
 

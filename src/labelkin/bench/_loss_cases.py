@@ -23,14 +23,14 @@ class Case(NamedTuple):
     name: str
     batch: int
     width: int  # of the logits
-    classes: int  # of the flat cross entropy beside it
+    classes: int  # of the flat cross entropy it is compared with
     labels: Tensor  # the targets to draw from
     ours: Loss
     reference: Loss
     seed: int
 
 
-Planned = tuple[str, int, Callable[[int], Case]]  # name, batch, and how the case is made
+Planned = tuple[str, int, Callable[[int], Case]]  # name, batch size, and a function that builds the case
 TREE_LOSSES: dict[str, tuple[bool, Callable[..., Tensor], Callable[..., Tensor]]] = {  # on leaves, ours, reference
     "conditional softmax": (False, kernels.conditional_softmax, references.conditional_softmax),
     "convex hierarchical": (False, kernels.convex_hierarchical, references.convex_hierarchical),
@@ -50,7 +50,7 @@ KINDS = ("dense", "grouped", "ordinal", "sparse", "low-rank")
 
 
 def cases(device: str, folder: Path | None, *, small: bool) -> Iterator[Planned]:
-    """All cases for a device; trees come from the folder, or are made up in the same size."""
+    """Yield all cases for a device; trees are read from the folder, or generated with the same size."""
     batches = (8,) if small else (256,) if device == "cpu" else (1024, 4096)
     sizes = (60, 130) if small else (1000, 10_000)
     for name in ("imagenet", "inat21"):
@@ -87,7 +87,7 @@ def _class_case(kind: str, classes: int, device: str, batch: int) -> Case:
 
 
 def class_targets(kind: str, classes: int, device: str = "cpu") -> kernels.ClassTargets:
-    """Random targets of a kind; rows sum to 1 but for the low-rank kind."""
+    """Return random targets of a kind; rows sum to 1, except for the low-rank kind."""
     draw = torch.Generator(device).manual_seed(classes)
     rand = partial(torch.rand, generator=draw, device=device)
     own = 0.5 + 0.4 * rand(classes)
@@ -123,7 +123,7 @@ def _tree(name: str, folder: Path | None, small: bool) -> tuple[Taxonomy, str]:
 
 
 def _even(levels: tuple[int, ...]) -> Taxonomy:
-    """A random tree with so many nodes on each level, all leaves on the last."""
+    """Return a random tree with the given number of nodes per level; all leaves are on the last level."""
     rng = np.random.default_rng(0)
     parents, begin, count = [-1], 0, 1
     for size in levels:
@@ -134,7 +134,7 @@ def _even(levels: tuple[int, ...]) -> Taxonomy:
 
 
 def _ragged(leaves: int) -> Taxonomy:
-    """A random tree whose leaves lie at different depths, in random class order."""
+    """Return a random tree whose leaves have different depths, in random class order."""
     rng = np.random.default_rng(0)
     parents, ends = [-1], [0]
     while len(ends) < leaves:

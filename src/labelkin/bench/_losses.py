@@ -17,7 +17,7 @@ from labelkin.bench import _loss_cases as loss_cases
 from labelkin.bench._loss_cases import Case
 from labelkin.bench._measure import Machine, machine
 
-AT_LEAST_BYTES = 200 * 2**20  # what rotating inputs cover, several times the L2 cache
+AT_LEAST_BYTES = 200 * 2**20  # total size of the rotating inputs, several times the L2 cache
 CHECKED_ROWS = 128
 TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 2e-2}
 
@@ -52,7 +52,7 @@ def measure(
     repeats: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Measured:
-    """Time forward and backward over rotating inputs; `clock` is for the CPU."""
+    """Time forward and backward passes over rotating inputs; `clock` is used on the CPU."""
 
     def step(number: int) -> Tensor:
         logits, target = inputs[number % len(inputs)]
@@ -92,7 +92,7 @@ def _events(step: Callable[[int], object], repeats: int) -> float:
 
 
 def _replayed(step: Callable[[int], object], steps: int, repeats: int) -> float:
-    """The time of a step when one CUDA graph holds a step for every input."""
+    """Return the time of a step in a CUDA graph that contains one step per input."""
     side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -107,15 +107,15 @@ def _replayed(step: Callable[[int], object], steps: int, repeats: int) -> float:
 
 
 def check(case: Case, logits: Tensor, target: Tensor) -> tuple[float, float]:
-    """Relative errors of loss and gradient against float64, from outputs that held NaN before."""
+    """Return the relative errors of loss and gradient against float64; the memory of the outputs is filled with NaN first."""
     poison = [torch.full_like(logits, float("nan")) for _ in range(2)]
     poison += [torch.full((len(target), width), float("nan"), device=logits.device) for width in (1, 2, 8, 16, 32)]
-    del poison  # the allocator hands this memory to the outputs
+    del poison  # the allocator reuses this memory for the outputs
     weight = torch.linspace(0.5, 1.5, len(target), device=logits.device)
     losses = case.ours(logits, target)
     (grad,) = torch.autograd.grad((losses.float() * weight).sum(), logits)
     if not (torch.isfinite(losses).all() and torch.isfinite(grad).all()):
-        raise ArithmeticError("the kernel left outputs that are not finite")
+        raise ArithmeticError("the kernel returned NaN or infinity")
     rows = torch.randperm(len(target), device=logits.device)[:CHECKED_ROWS]
     exact = logits.detach()[rows].double().requires_grad_()
     expected = case.reference(exact, target[rows])
@@ -157,7 +157,7 @@ def _inputs(
 
 
 class LossTimes(NamedTuple):
-    """The results of all cases, and the sentence of each that failed, by its name."""
+    """The results of all cases, and the error messages of failed cases by name."""
 
     machine: Machine
     results: list[Result]
@@ -174,16 +174,16 @@ def time_losses(
     repeats: int = 50,
     cpu_time: bool = False,
 ) -> LossTimes:
-    """Time the fused losses beside flat cross entropy on logits of the same classes. A case that fails stops no other.
+    """Time the fused losses against flat cross entropy over the same classes; a failed case does not stop the others.
 
     Args:
-        device: "cpu" or "cuda". Default: CUDA where there is a GPU.
+        device: "cpu" or "cuda". Default: CUDA if there is a GPU.
         dtype: "float32" or "bfloat16".
         trees: a folder with imagenet.csv and inat21.csv. Without it, trees of that size are generated.
         only: run the cases whose names contain this text.
-        small: use small sizes, to see that everything runs.
-        repeats: number of steps of which the median counts.
-        cpu_time: count processor time on the CPU, where other processes share the machine.
+        small: use small sizes, for a quick check.
+        repeats: number of steps; the median is reported.
+        cpu_time: measure processor time on the CPU, for a machine that other processes use too.
 
     Returns:
         The machine, a result for each case, and the failures.
@@ -191,7 +191,7 @@ def time_losses(
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     check_choice("device", device, ("cpu", "cuda"))
     if device == "cuda" and not torch.cuda.is_available():
-        raise InputError("device: 'cuda' needs a GPU that torch can use, and there is none. Use 'cpu'.")
+        raise InputError("device: 'cuda' needs a GPU that torch can use, but there is none; use 'cpu'.")
     check_choice("dtype", dtype, ("float32", "bfloat16"))
     check_count("repeats", repeats)
     clock = time.process_time if cpu_time else time.perf_counter
@@ -205,7 +205,7 @@ def time_losses(
             results.append(
                 run(make(batch), device=device, dtype=getattr(torch, dtype), repeats=repeats, flat=flat, clock=clock)
             )
-        except Exception as error:  # the other cases go on
+        except Exception as error:  # the other cases continue
             failures[f"{name}, batch {batch}"] = f"{type(error).__name__}: {error}"
         if device == "cuda":
             torch.cuda.empty_cache()

@@ -1,4 +1,4 @@
-"""Cost of a training step with the compressed label embedding beside a linear layer and cross entropy, in memory and time."""
+"""Memory and time of a training step: the compressed label embedding against a linear layer with cross entropy."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ class Step(NamedTuple):
     """Time and peak memory of a training step."""
 
     timing: Timing
-    peak_bytes: int | None  # parameters, gradients and moments included; counted on a GPU alone
+    peak_bytes: int | None  # including parameters, gradients and moments; measured on a GPU only
 
 
 class ManyLabels(NamedTuple):
@@ -67,8 +67,8 @@ def time_many_labels(
         features: Width of the features.
         tokens: Number of samples in a batch.
         rank: Rank of the compressed label embedding.
-        optimizer: Include an update by Adam; without it forward and backward alone are timed.
-        repeats: Number of steps, of which the median counts.
+        optimizer: Whether to include an update by Adam; otherwise only forward and backward are timed.
+        repeats: Number of steps; the median is reported.
 
     Returns:
         Time and memory of both steps.

@@ -58,12 +58,12 @@ def timed(
 ) -> Timing:
     """Time a call.
 
-    CPU time unless another clock is given: waiting for a core does not count, though sharing caches with others does.
+    By default CPU time is measured. It does not include waiting for a core, but other processes still compete for caches.
 
     Args:
         call: What to time.
-        repeats: Number of calls that count.
-        warm_up: Number of calls before them that do not.
+        repeats: Number of timed calls.
+        warm_up: Number of calls before them that are not timed.
         clock: Returns seconds.
         wait: Returns when the device has finished its work.
 
@@ -108,8 +108,8 @@ class Pass(NamedTuple):
 
     threads: int
     seconds: float  # wall clock
-    cpu_seconds: float  # of all threads: what other processes take away does not count
-    peak_bytes: int  # resident memory of the process at its highest
+    cpu_seconds: float  # CPU time of all threads
+    peak_bytes: int  # peak resident memory of the process
     before_bytes: int  # the same before the pass: Python, torch and the inputs
 
 
@@ -120,7 +120,7 @@ def fresh_pass(benchmark: str, sizes: Mapping[str, int], threads: int) -> Pass:
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise InputError(f"bench {benchmark}: the fresh process failed: {done.stderr.strip().splitlines()[-1]}")
+        raise InputError(f"bench {benchmark}: the new process failed: {done.stderr.strip().splitlines()[-1]}")
     return Pass(**json.loads(done.stdout))
 
 

@@ -1,4 +1,4 @@
-"""Time every metric beside its literal form and other packages."""
+"""Time every metric against its literal implementation and other packages."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from labelkin.metrics import UndefinedMetric
 
 
 class Case(NamedTuple):
-    """A metric to time: `ours` returns what the metric does, `literal` the same numbers as a list."""
+    """A metric to time: `ours` returns its result, `literal` the same numbers as a list."""
 
     ours: Callable[[Predictions], object]
     literal: Callable[[Plain], list[float]] | None = None
@@ -91,7 +91,7 @@ CASES: dict[str, Case] = {
         lambda given: metrics.superclass_accuracy(given.probs, given.target, given.groups), literal.superclass
     ),
     "superclass_accuracy_by_kmeans": Case(by_kmeans),
-    "structure_correlation": Case(structure),  # its literal form goes by classes
+    "structure_correlation": Case(structure),  # its literal form loops over classes
     "auac": Case(lambda given: metrics.auac(given.curve).mean, literal.auac),
     "epochs_saved": Case(lambda given: metrics.epochs_saved(given.curve, given.curve).mean, literal.epochs_saved),
     "summary": Case(lambda given: metrics.summary(given.logits, given.target, given.taxonomy), literal.summary),
@@ -118,12 +118,12 @@ def time_metrics(*, samples: int = 10_000, classes: int = 1_000, repeats: int = 
     """Time every metric on generated predictions: CPU time on one thread, and one pass on `threads` in a new process.
 
     A literal form that would take more than five seconds runs on the first hundredth of the samples (or classes) and is
-    extrapolated; its values are compared with the metric's on what it ran on.
+    extrapolated; its values are compared with the metric's on that part.
 
     Args:
         samples: Number of samples, at least 100.
         classes: Number of classes, at least 30.
-        repeats: Number of calls, of which the median counts.
+        repeats: Number of calls; the median is reported.
         threads: Threads of the pass in a new process.
 
     Returns:
@@ -141,7 +141,7 @@ def time_metrics(*, samples: int = 10_000, classes: int = 1_000, repeats: int = 
     others = peers(given)
     parts = {count: plain(given.first(count)) for count in (first_part(samples), samples)}
     with one_thread(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetric)  # a part of the samples leaves classes out
+        warnings.simplefilter("ignore", UndefinedMetric)  # a part of the samples may not contain all classes
         rows = [
             Row(
                 name,

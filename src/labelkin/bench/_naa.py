@@ -1,4 +1,4 @@
-"""Time of NAA beside its equations written out."""
+"""Time of NAA compared with a literal implementation of its equations."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -23,13 +23,13 @@ def time_naa(
 ) -> Benchmark:
     """Time NAA on rectified random activations: CPU time on one thread, and one pass of `naa_distance` on `threads`.
 
-    The literal forms run on the first classes alone if all would take over five seconds, and are extrapolated.
+    If a literal form would take more than five seconds, it runs on the first classes only and is extrapolated.
 
     Args:
         samples: Number of samples.
         classes: Number of classes.
         features: Width of the activations.
-        repeats: Number of calls, of which the median counts.
+        repeats: Number of calls; the median is reported.
         threads: Threads of the pass in a new process.
 
     Returns:

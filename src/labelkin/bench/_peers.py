@@ -1,4 +1,4 @@
-"""The same figures from other packages: hiclass, scikit-learn, torchmetrics."""
+"""The same metrics from other packages: hiclass, scikit-learn, torchmetrics."""
 
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -17,7 +17,7 @@ DIMS = 512
 
 
 class Predictions(NamedTuple):
-    """Generated predictions, and what the metrics need beside them."""
+    """Generated predictions, and the other inputs of the metrics."""
 
     logits: Tensor  # (n, K) float32
     probs: Tensor
@@ -25,7 +25,7 @@ class Predictions(NamedTuple):
     target: Tensor
     taxonomy: Taxonomy
     distances: Tensor  # (K, K) semantic
-    groups: Tensor  # (K,) ten classes a group
+    groups: Tensor  # (K,) ten classes per group
     vectors: Tensor  # (K, D) label vectors
     curve: list[float]  # accuracy after each epoch
 
@@ -35,13 +35,13 @@ class Predictions(NamedTuple):
         return int(self.groups.max()) + 1
 
     def first(self, samples: int) -> Self:
-        """Return the predictions of the first samples alone."""
+        """Return the predictions of the first samples only."""
         cut = {name: getattr(self, name)[:samples] for name in ("logits", "probs", "predicted", "target")}
         return self._replace(**cut)
 
 
 def make(samples: int, classes: int) -> Predictions:
-    """Generate predictions: two of three are right at 10,000 x 1,000, and mistakes stay near."""
+    """Generate predictions: two of three are right with 10,000 samples and 1,000 classes, and mistakes are near."""
     draw = torch.Generator().manual_seed(0)
     tree = Taxonomy.from_paths([f"all/hundred{i // 100}/ten{i // 10}/class{i}" for i in range(classes)])
     distances = torch.from_numpy(tree.distance("semantic"))

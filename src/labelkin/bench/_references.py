@@ -1,4 +1,4 @@
-"""The fused losses from their definitions, in any precision: what benchmarks and tests compare the kernels with."""
+"""The fused losses implemented from their definitions, in any precision; benchmarks and tests compare the kernels with them."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,9 @@ from labelkin.functional import (
     take,
 )
 
-EdgeWeight = Callable[[Tensor, Tensor], Tensor]  # of the depth of an edge's lower node and the length of the path
+EdgeWeight = Callable[
+    [Tensor, Tensor], Tensor
+]  # a function of the depth of an edge's lower node and the length of the path
 
 
 def hierarchical_cross_entropy(logits: Tensor, target: Tensor, tree: TreeIndex, alpha: float) -> Tensor:
@@ -31,7 +33,7 @@ def hierarchical_cross_entropy(logits: Tensor, target: Tensor, tree: TreeIndex, 
 
 
 def ancestors(logits: Tensor, target: Tensor, tree: TreeIndex, weight: float, base: float) -> Tensor:
-    """Node by node: `weight` times `-log P` of every node strictly between, `base` times that of the target."""
+    """Sum `weight` times `-log P` over the nodes strictly between root and target, and add `base` times that of the target."""
     subtree = subtree_logsumexp(logits, tree)
     log_prob = subtree - subtree[..., :1]
     chain = log_prob.gather(-1, path_columns(target, tree) + 1)
@@ -58,7 +60,7 @@ def hierarchical(logits: Tensor, target: Tensor, tree: TreeIndex, targets: str =
 
 
 def along_path(log_p: Tensor, target: Tensor, tree: TreeIndex, weight: EdgeWeight) -> Tensor:
-    """`-sum_d w_d log p_d` over the edges of the path."""
+    """Compute `-sum_d w_d log p_d` over the edges of the path."""
     length = tree.lengths[target].unsqueeze(-1)
     columns = path_columns(target, tree)
     depth = torch.arange(1, columns.shape[-1] + 1, device=log_p.device).to(log_p.dtype)
@@ -67,7 +69,7 @@ def along_path(log_p: Tensor, target: Tensor, tree: TreeIndex, weight: EdgeWeigh
 
 
 def class_matrix_row(label: int, targets: ClassTargets, classes: int) -> Tensor:
-    """One row of the class matrix in float64, entry by entry."""
+    """Return one row of the class matrix in float64, entry by entry."""
     row = torch.zeros(classes, dtype=torch.float64, device=targets[0].device)
     if isinstance(targets, DenseTargets):
         return targets.matrix[label].double()

@@ -1,4 +1,4 @@
-"""Results of a benchmark against slower forms."""
+"""Results of a benchmark against literal implementations."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class Slow(NamedTuple):
 
     timing: Timing
     share: float
-    difference: float  # the largest from our values, on what it ran on
+    difference: float  # largest difference from our values, on the part that it ran on
 
 
 class Row(NamedTuple):
@@ -61,7 +61,7 @@ class Benchmark(NamedTuple):
     sizes: dict[str, int]
     machine: Machine
     rows: list[Row]
-    whole: Pass  # everything of ours once, in a fresh process; rows are CPU time on one thread
+    whole: Pass  # one pass over all our functions in a new process
 
 
 def first_part(units: int) -> int:
@@ -84,7 +84,7 @@ def slow(
         expected: This library's values on the first units.
         units: Number of units.
         repeats: Number of calls.
-        work: What the time grows with, as a function of the units.
+        work: The amount of work as a function of the units, to extrapolate the time.
 
     Returns:
         The time, and the largest difference of the values.
@@ -101,7 +101,7 @@ def slow(
 
 
 def difference(left: Sequence[float], right: Sequence[float]) -> float:
-    """Return the largest difference of two lists, infinite if they differ in length or in where they are NaN."""
+    """Return the largest difference of two lists, infinite if they differ in length or in the positions of NaN."""
     if len(left) != len(right) or any((a != a) != (b != b) for a, b in zip(left, right, strict=True)):
         return float("inf")
     return max((abs(a - b) for a, b in zip(left, right, strict=True) if a == a), default=0.0)

@@ -1,4 +1,4 @@
-"""Cost of a tree loss beside flat cross entropy: forward and backward, as ratios within one run."""
+"""Time of tree losses compared with flat cross entropy: forward and backward, as ratios within one run."""
 
 import time
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def time_tree_losses(tree: str, *, batch: int = 4096, repeats: int = 20, compile
     Args:
         tree: A shipped taxonomy or a file.
         batch: Number of samples.
-        repeats: Number of calls, of which the median counts.
+        repeats: Number of calls; the median is reported.
         compiled: Compile the losses with `torch.compile`.
 
     Returns:

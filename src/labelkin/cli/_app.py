@@ -32,7 +32,7 @@ def labelkin(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Train and audit classifiers that know which classes are related, so that their mistakes are close to the truth."""
+    """Train and audit classifiers that know which classes are related, so that their mistakes are close to the true class."""
 
 
 for command in (

@@ -104,19 +104,19 @@ def many_labels(
 
 @app.command()
 def losses(
-    device: Annotated[str | None, Option(help="cpu or cuda. Default: cuda where there is a GPU.")] = None,
+    device: Annotated[str | None, Option(help="cpu or cuda. Default: cuda if there is a GPU.")] = None,
     dtype: Annotated[str, Option(help="float32 or bfloat16.")] = "float32",
     trees: Annotated[
         Path | None, Option(help="Folder with imagenet.csv and inat21.csv. Default: generated trees of that size.")
     ] = None,
     only: Annotated[str, Option(help="Run the cases whose names contain this text.")] = "",
-    small: Annotated[bool, Option("--small", help="Use small sizes, to see that everything runs.")] = False,
+    small: Annotated[bool, Option("--small", help="Use small sizes, for a quick check.")] = False,
     repeats: Repeats = 50,
     cpu_time: Annotated[bool, Option("--cpu-time", help="Count processor time on the CPU.")] = False,
     output: Annotated[Path | None, Option("-o", "--output", help="Write the results to this JSON file.")] = None,
     json: Json = False,
 ) -> None:
-    """Fused losses beside flat cross entropy, forward and backward, each checked in float64 in the run that is timed."""
+    """Time fused losses against flat cross entropy, forward and backward, and check each one in float64."""
     from json import dumps
 
     from labelkin._files import write_text

@@ -134,7 +134,7 @@ def _list_runs(plan: "Plan", store: Path) -> None:
 
 
 def _check_alone(context: typer.Context) -> None:
-    """Refuse options that change results beside a plan; options for output and machine are allowed."""
+    """Refuse options that would change the results of a plan; options for output and machine are allowed."""
     allowed = (
         "data",
         "out",

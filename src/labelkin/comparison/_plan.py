@@ -37,7 +37,7 @@ class Arm:
         objective: A name in `labelkin.OBJECTIVES`.
         options: Keyword arguments of the objective.
         grid: Options with several values; the best values on validation data are chosen.
-        training: Training settings of this objective alone, for the protocol "as-published".
+        training: Training settings of only this objective, for the protocol "as-published".
 
     Example:
         >>> from labelkin.comparison import Arm

@@ -60,7 +60,7 @@ class Row(NamedTuple):
     crm_severity: float = nan
     crm_ahd5: float = nan
     structure: float = nan
-    bleu: float = nan  # of translation runs, from 0 to 100
+    bleu: float = nan  # only for translation runs; 0 to 100
     epochs_to_reference: int | None = None  # the first epoch at which the mean curve reaches the reference's best
     epochs_saved: float = nan  # share of the reference's epochs that are not needed (001)
     seconds: float = nan

@@ -254,7 +254,7 @@ def _deviation(variance: Tensor, mean: Tensor) -> Tensor:
 
 
 class RawDataset(NamedTuple):
-    """A dataset as its files contain it: all samples without a split of their own are in `train`."""
+    """A dataset as its files contain it: samples that are not assigned to a split are in `train`."""
 
     classes: tuple[str, ...]
     train: Split

@@ -111,7 +111,7 @@ def find_or_download(
 ) -> Path:
     """Find the files of a dataset, and download them if they are missing.
 
-    If that fails, the error says which files to place where.
+    If that fails, the error lists the files to provide and the folders to place them in.
     """
     if data_dir is not None and not Path(data_dir).expanduser().is_dir():
         raise InputError(f"data_dir: there is no folder {str(data_dir)!r}.")

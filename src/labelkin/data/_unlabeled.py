@@ -261,7 +261,10 @@ def _image_column(file: Path, columns: Sequence[str], trained: str | None) -> st
 
 def _form(shape: tuple[int, ...], file: Path) -> ImageForm:
     if len(shape) != 3 or shape[0] not in (1, 3):
-        raise InputError(f"{file}: the model expects samples of shape {shape}, which is not the shape of an image.")
+        raise InputError(
+            f"{file}: the model expects samples of shape {shape}, which is not the shape of an image; "
+            "give arrays or a table of numbers instead."
+        )
     return ImageForm(*shape)
 
 

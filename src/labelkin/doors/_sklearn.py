@@ -82,7 +82,7 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weight_decay: Weight decay of the optimizer.
         class_weight: Weights of the labels in the loss, which multiply the sample weights: a dict of labels to weights
             (labels that it lacks have weight 1), "balanced" for `n_samples / (n_labels * count)` with weighted counts,
-            or None. An inner-node label counts as a label of its own.
+            or None. An inner-node label counts as a separate label.
         random_state: Seed. On the CPU, the same integer and the same data give the same network.
         device: "cpu", "cuda", "mps" or "auto". A pickled model is always loaded on the CPU.
 

@@ -1,4 +1,4 @@
-"""Inputs of the estimator's training: the taxonomy, the objective's context and a random state of its own."""
+"""Inputs of the estimator's training: the taxonomy, the objective's context and a separate random state."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager

@@ -99,7 +99,7 @@ def label_distances(z: Tensor, labels: Tensor) -> Tensor:
 
 
 def distance_to(z: Tensor, labels: Tensor) -> Tensor:
-    """Compute the distance (n,) of each sample to a label of its own, at least 1e-6."""
+    """Compute the distance (n,) of each sample to its own label, at least 1e-6."""
     return (z - labels).square().sum(-1).clamp_min(FLOOR**2).sqrt()
 
 

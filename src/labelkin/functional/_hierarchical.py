@@ -1,9 +1,9 @@
 """Losses on a tree (002; Redmon & Farhadi; Bertinetto et al.), one loss per sample.
 
-A `target` holds the node that is known of each sample (...,): a leaf, or an inner node where the fine class is unknown,
-below which nothing contributes. It may also hold class probabilities (..., K), for which the loss is the expected one.
+A `target` holds the known node of each sample (...,): a leaf, or an inner node if the class is unknown; nodes below it
+contribute nothing. It may also hold class probabilities (..., K), for which the loss is the expected one.
 
-`log_p` (..., N - 1) is each node's log-probability given its parent. As in 002, the root has depth 1; HXE alone counts
+`log_p` (..., N - 1) is each node's log-probability given its parent. As in 002, the root has depth 1; only HXE counts
 from 0. A logit of -inf, or of the smallest finite number, masks its node or class: off the target's path it contributes
 nothing, on the path it makes the loss infinite.
 """
@@ -157,7 +157,7 @@ def ancestors(leaf_logits: Tensor, target: Tensor, tree: TreeIndex, *, weight: f
     the path at or below that node.
 
     A target that is an inner node is known down to that node, so the sum runs over the node itself and the non-root nodes
-    above it. For a leaf it runs over the nodes above alone, because the loss on the classes holds the leaf already.
+    above it. For a leaf it runs only over the nodes above, because the loss on the classes already includes the leaf.
 
     Args:
         leaf_logits: (..., K) one logit for each class.
@@ -228,7 +228,7 @@ def _path_loss(log_p: Tensor, edge_weight: Tensor, target: Tensor, tree: TreeInd
 
 def _marked_path_loss(log_p: Tensor, target: Tensor, tree: TreeIndex) -> Tensor:
     """Compute `-sum_j s_j log p_j` where the target and all its ancestors are marked."""
-    if is_soft(target):  # s_j counts the nodes on the path whose own paths hold j: a path sum of path sums
+    if is_soft(target):  # s_j is the number of path nodes at or below j: a path sum of path sums
         return expected(-take(path_sum(path_sum(log_p, tree), tree), tree.leaves - 1), target)
     columns = path_columns(target, tree)
     marked = (tree.lengths[target].unsqueeze(-1) - _steps(columns)).clamp_min(0)
@@ -238,7 +238,7 @@ def _marked_path_loss(log_p: Tensor, target: Tensor, tree: TreeIndex) -> Tensor:
 def _inner_mass(log_p: Tensor, target: Tensor, tree: TreeIndex) -> Tensor:
     """Compute the second sum of 002 Eq. 2, without the nodes below the target and without the root's constant 1.
 
-    Over the whole tree it is the expected depth of the leaf less a constant, so it has a gradient only where leaves lie at
+    Over the whole tree it is the expected depth of the leaf minus a constant, so it has a gradient only if leaves have
     different depths. Without the root a flat tree gives cross entropy.
     """
     mass = take(path_sum(log_p, tree), tree.inner - 1).exp()

@@ -9,7 +9,7 @@ def class_penalty(eps: Tensor, row_sums: Tensor, *, alpha: float, beta: float, g
     """Compute the penalties of 004 Eq. 10 on one eps per class: rows sum to 1, and eps is pulled to 0.5 and to 0.
 
     `alpha sum_i (|p_i|_1 - 1)^2 + beta |eps - .5|_p^p + gamma |eps|_p^p`, with `|p_i|_1 = |1 - eps_i| + |eps_i| r_i`
-    and `r_i` the sum of the relation's row. The alpha term is 0 for eps in [0, 1], and for p = 2 the other two alone pull
+    and `r_i` the sum of the relation's row. The alpha term is 0 for eps in [0, 1], and for p = 2 the other two pull
     eps to `.5 beta / (beta + gamma)`.
 
     Args:

@@ -17,7 +17,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class TreeIndex(NamedTuple):
-    """The index arrays of a taxonomy as tensors, for the functions of this room.
+    """The index arrays of a taxonomy as tensors, for the functions of this package.
 
     Siblings are packed into a few blocks. Each block contains groups of similar size, padded to the next power of two, so that
     one dense softmax serves many groups and all blocks together have at most twice as many entries as nodes.

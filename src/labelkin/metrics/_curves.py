@@ -39,7 +39,7 @@ def epochs_saved(curve: "Numbers", reference_curve: "Numbers") -> Metric:
         reference_curve: (epochs,) accuracies of the reference.
 
     Returns:
-        A `Metric` whose mean is that of `share_of_epochs_saved` and whose values say for each epoch of `curve` whether it
+        A `Metric` whose mean is that of `share_of_epochs_saved` and whose values are, for each epoch of `curve`, whether it
         reaches the best accuracy of the reference. If no epoch does, the mean is NaN, with a warning.
 
     Example:

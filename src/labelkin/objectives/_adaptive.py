@@ -44,7 +44,7 @@ class AdaptiveLabels(Objective):
             the paper).
         detach: let no gradient flow through the labels.
         momentum: share of the old label that an update keeps.
-        memory: number of samples that the old label counts as beside those of the batch (our addition), so that 50 samples
+        memory: number of samples that the old label counts as, in addition to those of the batch (ours), so that 50 samples
             of a class move its label a lot and a single one little.
         leave_one_out: use the mean of the *other* samples of its class for a sample's own class. With one sample per class
             the label is the sample, and the published loss has no gradient.
@@ -169,7 +169,7 @@ class AdaptiveLabels(Objective):
         return F.log_softmax(self._logits(label_distances(z, self.current_labels().to(z.dtype))), -1)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
-        """Return the learned labels, (K, D), or the rows asked for."""
+        """Return the learned labels, (K, D), or only the rows of `classes`."""
         return self.current_labels()[self._rows(classes, width=self.width)]
 
     def refresh(self, batches: Iterable[tuple[Tensor, ...]]) -> None:

@@ -297,7 +297,7 @@ class Objective(Reducer):
         return F.one_hot(self._rows(classes), self.num_classes).to(torch.get_default_dtype())
 
     def _rows(self, classes: Sequence[int] | Tensor | None, *, width: int | None = None) -> Tensor:
-        """Return the class positions asked for; refuse all of them if a table of that size would be very large."""
+        """Return the requested class positions; raise if all are requested and the table would be very large."""
         return inputs.label_rows(self, classes, width=width or self.num_classes)
 
     def begin_epoch(self, epoch: int, epochs: int) -> None:

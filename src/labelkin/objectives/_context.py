@@ -86,7 +86,7 @@ def _narrowed(inputs: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Context:
-    """What `Objective.build` takes the defaults of an objective from.
+    """The classes, taxonomy and data from which `Objective.build` takes defaults.
 
     If an objective needs a tree and there is no taxonomy, the tree is built from the data by average linkage of the class
     means of the inputs. A relation between classes is computed from the tree, and `similarity` from the data.
@@ -141,7 +141,7 @@ class Context:
         return self._with(features=features)
 
     def afresh(self) -> Self:
-        """Return a copy that has no record of what was asked for; results computed from the data are shared.
+        """Return a copy that has no record of what was requested; results computed from the data are shared.
 
         >>> from labelkin import Context
         >>> Context(classes=("a", "b", "c")).afresh().classes
@@ -215,7 +215,7 @@ class Context:
     def without_data(self) -> Self:
         """Return a copy with results instead of the data, from which a saved model can be rebuilt.
 
-        The discriminant analysis is included only if it was asked for, because it takes longer than a small run.
+        The discriminant analysis is included only if it was requested, because it takes longer than a small run.
 
         >>> from labelkin import Context, Taxonomy
         >>> tree = Taxonomy.from_nested({"x": ["a", "b"], "y": ["c"]})

@@ -1,4 +1,4 @@
-"""The label embedding network (003): a second head learns which classes look alike and softens the target with it."""
+"""The label embedding network (003): a second head learns which classes are similar, and the target is softened accordingly."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, Unpack
@@ -23,7 +23,7 @@ class TwoHeads(NamedTuple):
     """The outputs of a label embedding network, each (..., K)."""
 
     z1: Tensor  # predicts
-    z2: Tensor  # learns which classes look alike; no gradient reaches the backbone
+    z2: Tensor  # learns which classes are similar; no gradient reaches the backbone
 
 
 class Preset(NamedTuple):
@@ -201,7 +201,7 @@ class LabelEmbedding(Objective):
         return {name: term * samples for name, term in terms.items()} if self.reduction == "sum" else terms
 
     def _total(self, terms: Mapping[str, Tensor]) -> Tensor:
-        """Return the terms added up as the preset says."""
+        """Return the sum of the terms, weighted according to the preset."""
         preset = PRESETS[self.preset]
         start_after = preset.start_after if self.start_after is None else self.start_after
         teaching = (as_it_was(self.updates) >= start_after).to(terms["soft"].dtype)
@@ -218,7 +218,7 @@ class LabelEmbedding(Objective):
         return F.log_softmax(inputs.single(self, outputs), -1)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
-        """Return the learned embedding, (K, K) logits, or the rows asked for."""
+        """Return the learned embedding, (K, K) logits, or only the rows of `classes`."""
         return self.embed(self._rows(classes)).detach()
 
     def no_weight_decay(self) -> set[str]:
@@ -280,5 +280,5 @@ class CompressedLabelEmbedding(LabelEmbedding):
         return compressed_embedding(self.a, self.b, target)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
-        """Return rows of A, (K, rank); their cosine says which classes are near."""
+        """Return rows of A, (K, rank); their cosine is the similarity of two classes."""
         return self.a[self._rows(classes, width=self.rank)].detach()

@@ -17,7 +17,7 @@ from labelkin.relations import as_rows
 if TYPE_CHECKING:
     from labelkin.objectives._context import Context
 
-COLLAPSED = (0.01, 0.49)  # a learned mean eps outside this range has run into a bound
+COLLAPSED = (0.01, 0.49)  # outside this range, a learned mean eps has reached a bound
 
 
 class MixedCrossEntropy(Objective):
@@ -126,7 +126,7 @@ class MixedCrossEntropy(Objective):
         return self.targets.penalty(weights)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
-        """Return the targets, (K, K), or the rows asked for."""
+        """Return the targets, (K, K), or only the rows of `classes`."""
         rows = self._rows(classes)
         vectors: Tensor = self.targets(rows, torch.get_default_dtype())
         return vectors.detach()

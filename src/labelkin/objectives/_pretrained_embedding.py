@@ -63,5 +63,5 @@ class PretrainedLabelEmbedding(Objective):
         return Loss(hard + soft, {"hard": hard, "soft": soft})
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
-        """Return the embedding, (K, K), or the rows asked for."""
+        """Return the embedding, (K, K), or only the rows of `classes`."""
         return self.embedding[self._rows(classes)]

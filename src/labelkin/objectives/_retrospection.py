@@ -33,8 +33,8 @@ class Retrospection(Objective):
     training mode in epochs `every`, `2 every`, and so on; samples without any get plain cross entropy. Call `begin_epoch`
     before every epoch, and pass `index=`, each sample's position in the training set, to the loss.
 
-    The table is no buffer, because data-parallel training overwrites buffers with those of process 0. Processes exchange
-    what they recorded once per epoch.
+    The table is not a buffer, because data-parallel training overwrites buffers with those of process 0. Processes exchange
+    recorded rows once per epoch.
 
     Args:
         classes: number of classes, or their names.
@@ -157,7 +157,7 @@ class Retrospection(Objective):
         return self.means[self._rows(classes)]
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Move or convert the table with the module, since it is no buffer."""
+        """Move or convert the table with the module, because it is not a buffer."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self._soft, self._recorded, self._fresh = map(fn, (self._soft, self._recorded, self._fresh))
         return self

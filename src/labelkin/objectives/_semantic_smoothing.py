@@ -25,7 +25,7 @@ class SemanticSmoothing(Objective):
 
     Args:
         classes: number of classes, or their names.
-        relation: K x K numbers or `Rows` (see `labelkin.relations`) that say how related classes share sigma.
+        relation: K x K numbers or `Rows` (see `labelkin.relations`): how sigma is divided among related classes.
         sigma: share of the target that goes to related classes. 000 tries up to 0.8 on MNIST and 0.5 on CIFAR-10; the
             default is our choice.
         targets: T itself instead of a relation, such as the soft labels of Bertinetto et al. (`relations.tree_targets`).
@@ -80,7 +80,7 @@ class SemanticSmoothing(Objective):
         return self._only_term("cross_entropy", soft_cross_entropy(outputs, rows, batch.target), batch)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
-        """Return the targets, (K, K), or the rows asked for."""
+        """Return the targets, (K, K), or only the rows of `classes`."""
         return self.targets.forward(self._rows(classes))
 
 

@@ -1,4 +1,4 @@
-"""The signature of an objective's state: its hyperparameters, class names and tree, saved beside its tensors.
+"""The signature of an objective's state: its hyperparameters, class names and tree, saved with its tensors.
 
 A state that is loaded into an objective with other hyperparameters, or on another tree, would give wrong results without
 an error. The signature is JSON in a tensor of bytes, so that a state dict contains only tensors and any format can save it.
@@ -73,7 +73,7 @@ def check_signature(objective: Objective, saved: Any) -> None:
 
 
 def check_before_loading(objective: Objective, state: dict[str, Any], prefix: str, *, own: bool) -> None:
-    """Check the signature in a state dict before any tensor is copied; `own` says that it is the whole extra state.
+    """Check the signature in a state dict before any tensor is copied; `own` is true if it is the whole extra state.
 
     A state of an earlier version has no signature; it gets the objective's, so that strict loading misses no key.
     """

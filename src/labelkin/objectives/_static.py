@@ -55,7 +55,7 @@ class StaticLabels(Objective):
         given = read_vectors(vectors).to(torch.get_default_dtype())
         count = count_classes(classes)
         if given.dim() != 2 or len(given) != count or not given.shape[1]:
-            raise InputError(f"vectors: expected shape ({count}, D), one row a class, got {tuple(given.shape)}.")
+            raise InputError(f"vectors: expected shape ({count}, D), one row per class, got {tuple(given.shape)}.")
         if len(torch.unique(given, dim=0)) < count:
             raise InputError("vectors: expected a different vector for every class, got the same one for two classes.")
         super().__init__(classes, _width=given.shape[1], **shared)
@@ -79,5 +79,5 @@ class StaticLabels(Objective):
         raise InputError("StaticLabels defines no probabilities; scores() ranks the classes by distance.")
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
-        """Return the given vectors, (K, D), or the rows asked for."""
+        """Return the given vectors, (K, D), or only the rows of `classes`."""
         return self.vectors[self._rows(classes, width=self.width)]

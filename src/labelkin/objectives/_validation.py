@@ -133,7 +133,7 @@ def label_rows(objective: Objective, classes: Sequence[int] | Tensor | None, *, 
         return class_positions("classes", classes, count).to(device)
     if count * width > LARGEST_TABLE:
         raise InputError(
-            f"label_vectors: all {count} rows of {width} numbers would take too much memory; ask for rows, as in "
+            f"label_vectors: all {count} rows of {width} numbers would take too much memory; request rows, as in "
             "label_vectors([0, 1, 2])."
         )
     return torch.arange(count, device=device)

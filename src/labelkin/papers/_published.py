@@ -1,6 +1,6 @@
 """Read the published numbers of the five papers: one JSON file per paper, each table with its source, units and notes.
 
-A cell is a number, `[number, spread]`, null if the paper leaves it blank (the measure's `blank` says what that means), a list
+A cell is a number, `[number, spread]`, null if the paper leaves it blank (explained in the measure's `blank`), a list
 of words, or "N/A". Numbers that cannot be read with certainty are absent and named under `left_out`.
 """
 
@@ -38,7 +38,7 @@ class Table(NamedTuple):
     name: str
     source: str
     caption: str
-    runs: int | None  # per cell; None if the paper does not say
+    runs: int | None  # per cell; None if the paper does not state it
     measures: dict[str, Measure]
     cells: Mapping[str, Mapping[str, Mapping[str, Any]]]  # column, row, measure
     notes: tuple[str, ...]

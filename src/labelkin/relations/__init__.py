@@ -1,6 +1,6 @@
 """Relations between classes (class similarity), and smoothed targets built from them.
 
-A relation is a K x K matrix. Row `i` says how the weight taken from class `i` is shared among its related classes: no entry
+A relation is a K x K matrix. Row `i` is the distribution of the weight taken from class `i` over its related classes: no entry
 is negative, the diagonal is zero, and each row sums to 1. A class without related classes is isolated: its row is zero and
 its target stays one-hot. Groups and trees are also available as `Rows`, which compute single rows and never the matrix.
 """

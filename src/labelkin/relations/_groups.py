@@ -87,7 +87,7 @@ def _by_group(groups: Mapping[Any, Any], classes: int | Sequence[str] | None) ->
     missing = [names[i] for i in range(len(names)) if i not in found]
     if missing:
         raise InputError(
-            f"groups: class {listed(missing)} is in no group; put a class without related classes in a group of its own."
+            f"groups: class {listed(missing)} is in no group; put a class without related classes in a separate group."
         )
     ids = {name: i for i, name in enumerate(groups)}
     return [ids[found[i]] for i in range(len(names))]

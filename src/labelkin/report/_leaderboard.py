@@ -8,7 +8,7 @@ from labelkin._checks import counted
 from labelkin.comparison import UNDEFINED, Comparison, Paired, Row, better_by_chance, comparison_notes, paired
 from labelkin.report._page_model import Cell, Leaderboard, Line, Verdict
 
-MANY = 5  # objectives from which on the page says how many would look better by chance
+MANY = 5  # minimum number of objectives for a note on how many would look better by chance
 MARGIN = 0.06  # of the interval column, left free on both sides
 
 

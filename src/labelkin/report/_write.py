@@ -93,7 +93,7 @@ def _tables(panels: Sequence[Panel]) -> dict[str, dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """Replace what JSON lacks: numpy values by Python values, and NaN by None."""
+    """Replace values that JSON cannot represent: numpy values by Python values, and NaN by None."""
     if isinstance(value, Mapping):
         return {name: _plain(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):

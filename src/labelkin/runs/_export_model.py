@@ -29,7 +29,7 @@ class Exported(NamedTuple):
 
     Args:
         path: The file.
-        checked_by: The runtime that compared the file with the model. None if no runtime is installed that could.
+        checked_by: The runtime that compared the file with the model. None if no suitable runtime is installed.
 
     Example:
         >>> from pathlib import Path

@@ -13,7 +13,7 @@ from labelkin.runs._compatibility import original_options, settings_that_count
 from labelkin.runs._kinds import kind_of
 from labelkin.runs._spec import RunSpec
 
-# Options that say where data are or how they are read. They do not change results.
+# Options for where data are and how they are read. They do not change results.
 PLACES = {"data_options": ("data_dir",), "settings": ("workers",)}
 
 
@@ -27,7 +27,7 @@ def run_id(spec: RunSpec) -> str:
 
 
 def data_id(spec: RunSpec) -> str:
-    """Return the same hash for the data and their options alone."""
+    """Return the same kind of hash for only the data and their options."""
     return _hash(_data(spec.as_dict()))
 
 

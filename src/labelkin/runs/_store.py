@@ -96,7 +96,7 @@ class Store:
         self.problems: list[str] = []  # with folders that could not be read; filled by `records`
 
     def records(self) -> list[Record]:
-        """List all readable runs, sorted by folder name. `problems` says what is wrong with the others."""
+        """List all readable runs, sorted by folder name. `problems` has the error of each of the others."""
         if not self.path.is_dir():
             raise InputError(f"{self.path}: there is no such folder.")
         records, self.problems = [], []

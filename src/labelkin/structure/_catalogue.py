@@ -1,6 +1,6 @@
 """The trees and orders that ship with the package, and trees by name or file.
 
-Classes are in the label order of their data set. `source` says where a structure comes from, and which ones are ours.
+Classes are in the label order of their data set. `source` returns the origin of a structure, and whether it is ours.
 """
 
 from __future__ import annotations
@@ -107,7 +107,9 @@ def source(name: str) -> str:
 
 def _entry(name: str, part: str, otherwise: str) -> dict[str, Any]:
     if name not in _files():
-        raise InputError(f"the catalogue has no {name!r}, only {listed(names(), limit=99)}.{near(name, names())}")
+        raise InputError(
+            f"there is no built-in tree or order {name!r}, only {listed(names(), limit=99)}.{near(name, names())}"
+        )
     entry: dict[str, Any] = json.loads(_files()[name].read_text(encoding="utf-8"))
     if part not in entry:
         raise InputError(f"{name!r} is {otherwise}.")

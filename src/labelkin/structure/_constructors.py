@@ -1,4 +1,4 @@
-"""The constructors of `Taxonomy`; each source of trees has a file of its own, which does the work."""
+"""The constructors of `Taxonomy`; each source of trees is implemented in a separate file."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Constructors(Tree):
             edges: (parent, child) pairs of names in any order, each once.
             rule: Which parent to keep if a child has several: `"shortest"` keeps the one with the shortest path to the
                 root, `"deepest"` the one with the longest; ties go to the parent given first. An inner node that loses
-                all its children is removed. None refuses several parents.
+                all its children is removed. None raises an error if a child has several parents.
             classes: The order of the classes. None means the order in which they appear.
 
         Returns:
@@ -192,7 +192,7 @@ class Constructors(Tree):
             names: The names of the classes, in class order; the tree keeps them.
             senses: The synsets of names whose first sense is not meant: `{"crane": "crane.n.04"}`.
             rule: Which hypernym to keep if a synset has several, as in `from_edges`. None means `"shortest"`, with a
-                warning that lists the synsets. A dog is a canine and a domestic animal: `"deepest"` puts it beside the
+                warning that lists the synsets. A dog is a canine and a domestic animal: `"deepest"` puts it next to the
                 cat, `"shortest"` does not.
             database: A `WordNet`, or the folder of its files.
             collapse: Whether to drop inner nodes with a single child.

@@ -52,7 +52,7 @@ def _from_depths(tree: Tree, distance: DistanceKind, left: Ints, right: Ints, sh
 
 
 def _between(values: Ints, merge: np.ufunc, walk: Ints) -> Floats:
-    """Return (K, K) running values of `merge` between two leaves of the walk, in class order; the diagonal is 0."""
+    """Return (K, K) `merge` over the `values` between each two leaves of the walk, in class order; the diagonal is 0."""
     table = np.zeros((len(walk), len(walk)))
     for start, leaf in enumerate(walk[:-1]):
         row = merge.accumulate(values[start:])

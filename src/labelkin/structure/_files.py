@@ -88,7 +88,7 @@ def write_csv(tree: Tree) -> str:
 
 
 def _quoted(name: str) -> str:
-    """Quote a name if necessary; csv.writer does not quote a lone carriage return, which its reader takes for a line end."""
+    """Quote a name if necessary; csv.writer does not quote a lone carriage return, which its reader treats as a line end."""
     return '"' + name.replace('"', '""') + '"' if any(sign in name for sign in ',"\r\n') else name
 
 

@@ -96,7 +96,7 @@ class Taxonomy(Constructors):
             kind: The former name of `distance`, deprecated.
 
         Returns:
-            (K, K) distances of all pairs, or the distances of the given pairs. A class has distance 0 to itself alone.
+            (K, K) distances of all pairs, or the distances of the given pairs. A class has distance 0 only to itself.
 
         Example:
             >>> from labelkin import Taxonomy

@@ -6,7 +6,7 @@ from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
 SHARE = 0.05  # the largest share of its time that a run spends on saving
-CHEAP = 0.1  # seconds; a save that took less is always due again
+CHEAP = 0.1  # seconds; a save that took at most this long is due again at once
 
 
 class Pace:

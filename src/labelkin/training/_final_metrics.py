@@ -39,7 +39,7 @@ def final_metrics(objective: Objective, scores: Tensor, target: Tensor, taxonomy
     (1.0, ['accuracy', 'brier', 'ece'])
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetric)  # the NaN is enough
+        warnings.simplefilter("ignore", UndefinedMetric)  # the result is NaN; no warning is needed
         found = metrics.summary(scores, target, taxonomy)
         probs = torch.softmax(scores.double(), -1) if objective.has_probabilities else None
         if taxonomy is not None and scores.shape[-1] >= TOP:

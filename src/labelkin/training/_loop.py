@@ -121,7 +121,7 @@ class Trainer:
             torch.set_num_threads(threads)
 
     def _prepare(self, resume: bool) -> None:
-        """Place model, optimizer and data on the device, and restore the saved state if asked to."""
+        """Place model, optimizer and data on the device, and restore the saved state if requested."""
         self.fabric = make_fabric(self.settings)
         self.fabric.launch()
         torch.manual_seed(self.settings.seed)
@@ -136,10 +136,10 @@ class Trainer:
             self._restore()
 
     def _maybe_compiled(self) -> Any:
-        """Return the model, compiled if the settings ask for it."""
+        """Return the model, compiled if the settings request it."""
         if not self.settings.compile:
             return self.model
-        torch._dynamo.reset()  # earlier runs in this process count towards the recompilation limit
+        torch._dynamo.reset()  # earlier runs in this process count toward the recompilation limit
         return torch.compile(self.model)
 
     def _train_epoch(self, epoch: int, progress: Progress, stop: StopAfterStep) -> None:
@@ -213,7 +213,7 @@ class Trainer:
             raise Interrupted
 
     def _evaluate(self, part: str) -> Evaluation:
-        """Evaluate a part of the data, in the mode that the settings ask for."""
+        """Evaluate a part of the data, in the mode that the settings name."""
         as_trained = self.settings.evaluation == "batch-statistics"
         with self.fabric.autocast(), batch_statistics(self.model.backbone) if as_trained else nullcontext():
             return self.task.evaluate(self.model, part, self.place)

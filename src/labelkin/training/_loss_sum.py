@@ -14,7 +14,7 @@ class LossSum:
 
     Args:
         device: The device of the losses.
-        exact: Whether to sum in float64; by default on the CPU alone.
+        exact: Whether to sum in float64; by default only on the CPU.
 
     >>> total = LossSum(torch.device("cpu"))
     >>> for loss in (0.5, 0.25):
@@ -45,7 +45,7 @@ class LossSum:
         return float(self._sum) - float(self._error)
 
     def mean(self, count: int, gather: Callable[[Tensor], Tensor]) -> float:
-        """Return the mean over `count` losses on each process; every process calls this.
+        """Return the mean over `count` losses on each process; every process must call this.
 
         Args:
             count: How many losses each process has added.

@@ -43,7 +43,7 @@ def pack(value: Any, tensors: dict[str, Tensor], path: str = "") -> Any:
 
 
 def unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:
-    """Return what `pack` was given."""
+    """Return the value that `pack` was called with."""
     if isinstance(value, list):
         return [unpack(part, tensors) for part in value]
     if not isinstance(value, dict):

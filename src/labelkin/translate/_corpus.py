@@ -61,7 +61,7 @@ TOKENIZERS: dict[str, Tokenizer] = {
 }
 
 
-END, UNKNOWN = 0, 1  # END also starts a sentence; padding needs no word of its own, since its weight is 0
+END, UNKNOWN = 0, 1  # END also starts a sentence; padding needs no separate word, because its weight is 0
 SPECIAL = ("</s>", "<unk>")
 
 

@@ -229,7 +229,7 @@ def _languages(text: str, known: Sequence[str] | None = None) -> tuple[str, str]
 
 
 def _held_out(texts: dict[str, Texts], part: str, share: float, seed: int) -> dict[str, Texts]:
-    """Move a random share of the training pairs to a part of their own."""
+    """Move a random share of the training pairs to a new part."""
     source, target = texts["train"]
     order = np.random.default_rng([seed, HELD_OUT, len(part)]).permutation(len(source))
     count = round(share * len(source))

@@ -73,8 +73,9 @@ class Seq2Seq(nn.Module):
 
     `forward(Teacher)` returns features (B, T, hidden); `encode` and `step` decode one word at a time.
 
-    The paper only says "LSTM", so the encoder reads in one direction by default. Dropout applies to embeddings, between
-    layers and to attentional states (this library's choice). All weights are initialized uniformly in ±0.1.
+    The paper does not specify the direction of its LSTM, so the encoder reads in one direction by default. Dropout applies
+    to embeddings, between layers and to attentional states (this library's choice). All weights are initialized uniformly in
+    ±0.1.
 
     Args:
         source_words: Size of the source vocabulary.

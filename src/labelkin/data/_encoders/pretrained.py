@@ -66,7 +66,7 @@ class Pretrained(Encoder):
         """Encode one batch."""
 
     def _loaded(self, load: Callable[[], Any]) -> Any:
-        """Load something from the model; errors say which model failed."""
+        """Load something from the model; errors name the model."""
         try:
             with _quiet() if Path(self.model).is_dir() else nullcontext():  # a download keeps its progress bar
                 return load()

@@ -82,7 +82,7 @@ def as_inputs(array: Array, *, source: str) -> Tensor:
 def check_finite(
     values: Array, *, source: str, columns: Sequence[str] | None = None, samples: Sequence[str] | None = None
 ) -> None:
-    """Refuse NaN and infinity; the error says how many there are and where.
+    """Refuse NaN and infinity; the error has their number and first position.
 
     Args:
         values: (n, D) or (n, C, ...).

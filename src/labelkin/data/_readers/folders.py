@@ -102,7 +102,7 @@ def _walk(folder: Path, above: tuple[str, ...]) -> Iterator[ClassFolder]:
     if inside.images and inside.folders:
         raise InputError(
             f"{folder}: contains both images and the folder {inside.folders[0].name!r}; a class folder must not have "
-            "subfolders: move the images into a folder of their own."
+            "subfolders: move the images into a separate folder."
         )
     if not inside.images and not inside.folders:
         raise InputError(f"{folder}: the class folder contains no images; add some or remove it.")

@@ -37,7 +37,7 @@ class _Record:
         self.state = state
 
     def finished(self) -> Any:
-        """Return the value that the record stands for."""
+        """Return the value that the record represents."""
         raise InputError("expected a value, got part of an array.")
 
 
@@ -108,7 +108,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _finished(value: Any, done: dict[int, Any]) -> Any:
-    """Replace every record in a value by what it stands for; shared objects are replaced once."""
+    """Replace every record in a value by the value it represents; shared objects are replaced once."""
     if id(value) in done:
         return done[id(value)]
     if isinstance(value, type):

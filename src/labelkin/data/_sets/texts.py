@@ -126,12 +126,12 @@ def is_newsgroups(folder: Path) -> bool:
 
 
 def read_newsgroups(folder: Path, *, remove: Sequence[str] | None = None) -> RawDataset:
-    """Read `20news-bydate-train/sci.space/60862` in Latin-1, or JSON lines with the group as label.
+    """Read 20 Newsgroups: Latin-1 files such as `20news-bydate-train/sci.space/60862`, or JSON lines with the group as label.
 
     Args:
         folder: The folder.
         remove: Parts to remove: "headers", "footers", "quotes" (all by default). They reveal the sender, the computer or the
-            group itself, so the accuracy with them says little about topics (85 % instead of 70 % for a linear model on
+            group itself, so the accuracy with them does not measure topics (85 % instead of 70 % for a linear model on
             TF-IDF). A post with nothing left stays as an empty text.
     """
     strip = stripper(remove)

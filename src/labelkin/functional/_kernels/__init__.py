@@ -1,6 +1,6 @@
 """Fused losses: one pass forward and one pass backward, with Triton on CUDA and closed forms on the CPU.
 
-The functions have the names and results of those in `labelkin.functional`. `fits` says whether a call can use them.
+The functions have the names and results of those in `labelkin.functional`. `fits` returns whether a call can use them.
 Importing this package needs neither Triton nor CUDA.
 """
 

@@ -1,7 +1,7 @@
 """Cross entropy to row y of a K x K class matrix, without a target of the batch's size.
 
-The loss of a row t is `sum_k t_k (S - x_k)` with S the log-sum-exp of the logits; rows need not sum to 1. The kind of
-matrix says how t is made, inside the kernel.
+The loss of a row t is `sum_k t_k (S - x_k)` with S the log-sum-exp of the logits; rows need not sum to 1. The kernel
+computes t according to the kind of matrix.
 """
 
 from typing import NamedTuple
@@ -36,7 +36,7 @@ class OrdinalTargets(NamedTuple):
 
 
 class SparseTargets(NamedTuple):
-    """Compressed rows (CSR): row y has `values[start[y]:start[y + 1]]` at these `columns`, each column once."""
+    """CSR: row y has `values[start[y]:start[y + 1]]` at `columns[start[y]:start[y + 1]]`, without duplicate columns."""
 
     start: Tensor  # (K + 1,) int32
     columns: Tensor  # (entries,) int32
@@ -63,14 +63,14 @@ LARGEST_RANK = 128
 
 
 def fits_classes(logits: Tensor, target: Tensor, targets: ClassTargets) -> bool:
-    """Whether the kernels take these arguments; class probabilities as targets need the composed forms."""
+    """Return whether the kernels accept these arguments; class probabilities as targets need the composed forms."""
     if target.is_floating_point() or not supports(logits) or logits.shape[:-1] != target.shape:
         return False
     return not isinstance(targets, LowRankTargets) or targets.left.shape[1] <= LARGEST_RANK
 
 
 def class_target_cross_entropy(logits: Tensor, target: Tensor, targets: ClassTargets) -> Tensor:
-    """`-sum_k T[y, k] log p_k`, one loss a sample; `target` holds class positions (...,).
+    """Compute `-sum_k T[y, k] log p_k`, one loss per sample; `target` holds class positions (...,).
 
     >>> matrix = torch.eye(3)
     >>> class_target_cross_entropy(torch.zeros(2, 3), torch.tensor([0, 2]), DenseTargets(matrix))
@@ -80,7 +80,7 @@ def class_target_cross_entropy(logits: Tensor, target: Tensor, targets: ClassTar
 
 
 def sparse_targets(matrix: Tensor) -> SparseTargets:
-    """The compressed rows of a dense or sparse (K, K) matrix."""
+    """Return the compressed rows of a dense or sparse (K, K) matrix."""
     entries = (matrix if matrix.is_sparse else matrix.to_sparse()).coalesce()
     rows, columns = entries.indices()
     start = torch.searchsorted(rows, torch.arange(len(matrix) + 1, device=matrix.device))

@@ -1,4 +1,4 @@
-"""The fused losses from differentiable operations: slow, for gradients of gradients alone."""
+"""The fused losses as differentiable torch operations; slow, and used only for second derivatives."""
 
 from collections.abc import Sequence
 

@@ -1,15 +1,15 @@
-"""CPU: cross entropy to rows of a class matrix, a few rows at a time; also the rows themselves."""
+"""CPU: cross entropy to rows of a class matrix, a few rows at a time; and a function that builds these rows."""
 
 from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
-ROWS = 64  # made at once
+ROWS = 64  # in memory at once
 
 
 def target_rows(target: Tensor, operands: Sequence[Tensor], code: int, classes: int) -> Tensor:
-    """Row y of the class matrix for each sample (n, K)."""
+    """Return row y of the class matrix for each sample (n, K)."""
     own_column = target[:, None]
     if code == 0:
         return operands[0][target]

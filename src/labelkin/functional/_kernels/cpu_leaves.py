@@ -1,8 +1,8 @@
 """CPU: losses on the path through a flat softmax, in closed form (the equations are in `triton_leaves`).
 
 Rows are cut into blocks. Prefix sums over blocks, in float64, give the sum of the blocks inside each interval of a path,
-and the partial blocks at its ends are read one by one. Rows in which a large interval holds too small a share of the
-whole for that difference to be exact are computed again without it.
+and the partial blocks at its ends are read one by one. A difference of prefix sums is inexact if the interval is a small
+part of the whole sum; such rows are computed again without prefix sums.
 """
 
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ from torch import Tensor
 
 BLOCK = 32
 EXACT_ROWS = 64  # rows computed at once without prefix sums
-NEAR_ROWS = 16  # rows taken at once elsewhere, so that they stay in the cache between operations
+NEAR_ROWS = 16  # rows computed at once otherwise, so that they stay in the cache between operations
 SMALLEST_SHARE = {torch.float32: 1e-8, torch.float64: 1e-3}
 
 
 def lowest(dtype: torch.dtype) -> float:
-    """Return the number below which logits and their log-sum-exp are those of masked classes."""
+    """Return the threshold below which a logit or log-sum-exp counts as masked."""
     return torch.finfo(dtype).min / 4
 
 
@@ -27,7 +27,7 @@ def edge_weights(depth: Tensor, length: Tensor, options: Sequence[float]) -> Ten
 
 
 def intervals(operands: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-    """The interval below each node on the path, root first (n, L + 1), padded with the target's own; the lengths (n,)."""
+    """Return the intervals below the nodes on the path (n, L + 1), padded with the target's interval, and the lengths (n,)."""
     target, _, first, last, path, lengths = operands
     length = lengths[target]
     steps = torch.arange(path.shape[1] + 1, device=target.device)
@@ -39,7 +39,7 @@ def intervals(operands: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
 def path_loss(lse: Tensor, length: Tensor, options: Sequence[float], lowest: float) -> Tensor:
     """Compute `sum_d w_d (S_(d-1) - S_d)` over the first `length` edges; infinite where a node on the path is masked.
 
-    An S below `lowest` is that of a node whose leaves are all masked.
+    If S is below `lowest`, all leaves of the node are masked.
     """
     depth = torch.arange(1, lse.shape[1], dtype=lse.dtype, device=lse.device)
     weight = edge_weights(depth, length[:, None].to(lse.dtype), options)
@@ -50,7 +50,7 @@ def path_loss(lse: Tensor, length: Tensor, options: Sequence[float], lowest: flo
 
 
 def exact(logits: Tensor, lo: Tensor, hi: Tensor) -> Tensor:
-    """The log-sum-exp of every interval (n, L + 1) of rows in depth-first order."""
+    """Return the log-sum-exp of every interval (n, L + 1) of rows in depth-first order."""
     place = torch.arange(logits.shape[1], device=logits.device)
     inside = (place >= lo[..., None]) & (place < hi[..., None])
     return logits[:, None].masked_fill(~inside, float("-inf")).logsumexp(-1)
@@ -68,7 +68,7 @@ def forward(logits: Tensor, operands: Sequence[Tensor], options: Sequence[float]
 def backward(grad: Tensor, logits: Tensor, lse: Tensor, operands: Sequence[Tensor], options: Sequence[float]) -> Tensor:
     ordered = _ordered(logits, operands[1])
     lo, hi, length = intervals(operands)
-    masked = lse < lowest(logits.dtype)  # nodes without an open leaf: their leaves get no gradient
+    masked = lse < lowest(logits.dtype)  # all leaves of the node are masked and get no gradient
     share = _shares(lse, length, options, masked) * grad[:, None]
     lse = lse.masked_fill(masked, 0)
     levels = lo.shape[1] - 1
@@ -96,13 +96,13 @@ def backward(grad: Tensor, logits: Tensor, lse: Tensor, operands: Sequence[Tenso
 
 
 def _ordered(logits: Tensor, order: Tensor) -> Tensor:
-    """Rows in depth-first order, in float32 or float64."""
+    """Return rows in depth-first order, in float32 or float64."""
     values = logits.index_select(1, order) if order.numel() else logits
     return values if values.dtype == torch.float64 else values.float()
 
 
 def _by_blocks(logits: Tensor, lo: Tensor, hi: Tensor) -> tuple[Tensor, Tensor]:
-    """The log-sum-exp of every interval, and the rows (n,) in which it is not exact."""
+    """Return the log-sum-exp of every interval, and a mask (n,) of the rows in which it is not exact."""
     classes, whole = logits.shape[1], logits.shape[1] // BLOCK
     top = logits.amax(-1, keepdim=True)
     top = torch.where(top.isfinite(), top, 0)
@@ -136,7 +136,7 @@ def _slices(rows: int) -> list[slice]:
 
 
 def _blocks(values: Tensor, out: Tensor, rings: Tensor) -> list[tuple[Tensor, Tensor, Tensor]]:
-    """The whole blocks (n, blocks, BLOCK) and, where columns are left, the last short one, with their rings."""
+    """Return the full blocks (n, blocks, BLOCK) and the last, shorter one if columns remain, with their rings."""
     whole = values.shape[1] // BLOCK
     cut = whole * BLOCK
     parts = []
@@ -150,7 +150,7 @@ def _blocks(values: Tensor, out: Tensor, rings: Tensor) -> list[tuple[Tensor, Te
 
 
 def _shares(lse: Tensor, length: Tensor, options: Sequence[float], masked: Tensor) -> Tensor:
-    """A_r of every ring: `c_r + A_(r-1) exp(S_r - S_(r-1))`; 0 for masked nodes, whose terms have no gradient."""
+    """Return A_r of every ring: `c_r + A_(r-1) exp(S_r - S_(r-1))`; 0 for masked nodes, whose terms have no gradient."""
     depth = torch.arange(lse.shape[1], dtype=lse.dtype, device=lse.device)
     size = length[:, None].to(lse.dtype)
     weight = edge_weights(depth, size, options)

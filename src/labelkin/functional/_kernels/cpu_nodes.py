@@ -12,11 +12,11 @@ from labelkin.functional._kernels.cpu_leaves import edge_weights, lowest
 class _Siblings(NamedTuple):
     """The siblings along all paths, one after another."""
 
-    segment: Tensor  # (S,): the edge they belong to, `row * L + depth - 1`
-    place: Tensor  # (S,): where each lies in the flattened logits
+    segment: Tensor  # (S,): the edge that each belongs to, `row * L + depth - 1`
+    place: Tensor  # (S,): the position of each in the flattened logits
     own: Tensor  # (S,): whether it is the node on the path
     columns: Tensor  # (n, L): the columns on the path, padded with 0
-    known: Tensor  # (n, L): where the path goes on
+    known: Tensor  # (n, L): whether the path has this depth
     length: Tensor  # (n,)
 
 

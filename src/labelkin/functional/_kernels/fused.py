@@ -1,7 +1,7 @@
 """Fused losses as differentiable functions: an autograd function in eager mode, a custom operator under `torch.compile`.
 
-A kind of kernel has a forward function, which returns one loss a row and a small tensor for the backward pass; a
-backward function; and a composed form from differentiable operations, for gradients of gradients.
+A kind of kernel has a forward function, which returns one loss per row and a small tensor for the backward pass; a
+backward function; and a composed form of differentiable torch operations, for second derivatives.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ def uses_triton(logits: Tensor) -> bool:
 
 
 def supports(logits: Tensor) -> bool:
-    """Return whether there are kernels for these logits: on the CPU, or on CUDA with Triton; none in forward mode."""
+    """Return whether kernels support these logits: on the CPU, or on CUDA with Triton, but not in forward-mode autograd."""
     if not logits.numel() or torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
         return False
     if logits.device.type == "cpu":
@@ -50,7 +50,7 @@ def supports(logits: Tensor) -> bool:
 
 
 def fused(kind: str, logits: Tensor, target: Tensor, operands: Operands, options: Options) -> Tensor:
-    """One loss a sample (...,) of `logits` (..., C); `operands` follow the flattened target."""
+    """Compute one loss per sample (...,) from `logits` (..., C); kernels get `operands` after the flattened target."""
     rows = logits.reshape(-1, logits.shape[-1])
     rows = rows if rows.stride(-1) == 1 else rows.contiguous()
     given = [target.reshape(-1).long(), *operands]
@@ -79,7 +79,7 @@ class _Fused(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         logits, saved = ctx.saved_tensors
-        if torch.is_grad_enabled():  # a gradient of this gradient was asked for
+        if torch.is_grad_enabled():  # a second derivative was requested
             loss = COMPOSED[ctx.kind](logits, ctx.operands, ctx.options)
             return *torch.autograd.grad(loss, logits, grad, create_graph=True), None, None, None
         result = _module(ctx.kind, logits).backward(grad.contiguous(), logits, saved, ctx.operands, ctx.options)

@@ -1,4 +1,4 @@
-"""The index arrays that the kernels need on top of `TreeIndex`, all derived from it."""
+"""Index arrays for the kernels, derived from `TreeIndex`."""
 
 from typing import Any, NamedTuple
 
@@ -14,10 +14,10 @@ Ints = npt.NDArray[np.int64]
 
 
 class Ragged(NamedTuple):
-    """The part of a tree above leaves of different depths, as R columns with siblings side by side.
+    """The part of a tree above leaves of different depths, as R columns with siblings in adjacent columns.
 
     A node is even when all leaves below it have the same depth. Below an even node the sum of the inner nodes'
-    probabilities does not depend on the logits, so the tree is cut there. R is 0 where the root itself is even.
+    probabilities does not depend on the logits, so this part ends there. R is 0 if the root is even.
     """
 
     column: Tensor  # (R,) int32: the column of the logits
@@ -25,22 +25,22 @@ class Ragged(NamedTuple):
     begins: Tensor  # (R,) int32: 1 where a group of siblings begins
     jumps: Tensor  # (J, R) int32: the entry 1, 2, 4, ... steps up; R stands for the root
     up: Tensor  # (R,) int32: the entry of the parent; R stands for the root
-    weight: Tensor  # (R,) float32: how many inner nodes a path meets from here to a leaf, or 1 where that varies
+    weight: Tensor  # (R,) float32: number of inner nodes on a path from here to a leaf, or 1 if it varies
     enter: Tensor  # (R,) int32: the node's preorder number in the whole tree
     preorder: Tensor  # (R,) int32: the entries in preorder
-    first: Tensor  # (R,) int32: where the entry lies in that order
-    end: Tensor  # (R,) int32: where the last entry below it lies in that order
+    first: Tensor  # (R,) int32: the position of each entry in that order
+    end: Tensor  # (R,) int32: the position of the last entry below it in that order
 
 
 class PathIndex(NamedTuple):
-    """What a kernel needs to walk from the root to a sample's node."""
+    """The arrays with which a kernel walks from the root to a sample's node."""
 
-    order: Tensor  # (K,) int32: the classes in depth-first order; empty where they are in that order already
-    first: Tensor  # (N,) int32: the place in that order of the first class below each node
-    last: Tensor  # (N,) int32: the place after the last one
+    order: Tensor  # (K,) int32: the classes in depth-first order; empty if they already have that order
+    first: Tensor  # (N,) int32: the position in that order of the first class below each node
+    last: Tensor  # (N,) int32: the position after the last one
     child_first: Tensor  # (N,) int32: where each node's children begin in `child_column`
     child_count: Tensor  # (N,) int32
-    child_column: Tensor  # (N - 1,) int32: columns, siblings side by side
+    child_column: Tensor  # (N - 1,) int32: columns, with siblings next to each other
     path: Tensor  # (K, L) int32: for the classes in depth-first order, the nodes on the path below the root, padded with 0
     length: Tensor  # (N,) int32: depth; the path of a node is the first `length` columns of row `first` of `path`
     excess: Tensor  # (N,) float32: inner nodes strictly below an even node on a path to a leaf; 0 for other nodes
@@ -54,7 +54,7 @@ _CACHE: Any = WeakIdKeyDictionary()
 
 
 def is_shallow(tree: TreeIndex) -> bool:
-    """Return whether the tree is at most `DEEPEST` deep; read from its layout, without waiting for the device."""
+    """Return whether the tree is at most `DEEPEST` deep, without waiting for the device."""
     return bool(2 ** len(tree.jumps) <= DEEPEST)
 
 
@@ -100,7 +100,7 @@ def build(tree: TreeIndex) -> PathIndex:
 
 
 def _heights(parent: Ints, depth: Ints, leaves: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """The largest number of edges from each node down to a leaf, and whether all its leaves lie that deep."""
+    """Return the largest number of edges from each node to a leaf, and whether all its leaves have that depth."""
     lowest, highest = np.full(len(depth), len(depth)), np.zeros(len(depth), dtype=np.int64)
     lowest[leaves] = highest[leaves] = depth[leaves]
     for level in range(int(depth.max()), 0, -1):

@@ -1,7 +1,7 @@
 """The tree losses of `labelkin.functional` through fused kernels: same names, arguments and results.
 
-Every loss here weighs the edges of the target's path: `-sum_d w_d log p(node_d | node_(d-1))`, d counted from 1, with
-`w_d = scale exp(-alpha d) + base + slope (length - d) + inverse / d`.
+Every loss here is a weighted sum over the edges of the target's path, `-sum_d w_d log p(node_d | node_(d-1))`. d starts
+at 1, and `w_d = scale exp(-alpha d) + base + slope (length - d) + inverse / d`.
 """
 
 from typing import NamedTuple
@@ -14,9 +14,9 @@ from labelkin.functional._kernels.fused import fused, supports, uses_triton
 from labelkin.functional._kernels.index import is_shallow, path_index
 from labelkin.functional._tree import TreeIndex
 
-SMALL = 512  # on the CPU the composed forms of rows up to this width take as long
-LITTLE = 2**15  # and so do those of fewer logits than this
-LARGEST_RAGGED = 4096  # columns above leaves of different depths that the CUDA kernel can hold
+SMALL = 512  # up to this width, the composed forms are as fast on the CPU
+LITTLE = 2**15  # the same for fewer logits than this
+LARGEST_RAGGED = 4096  # largest R of `Ragged` that the CUDA kernel can hold
 
 
 class _Weights(NamedTuple):
@@ -28,7 +28,7 @@ class _Weights(NamedTuple):
 
 
 def fits(logits: Tensor, target: Tensor, tree: TreeIndex) -> bool:
-    """Return whether the kernels take these arguments and are faster than the composed forms.
+    """Return whether the kernels accept these arguments and are faster than the composed forms.
 
     Class probabilities as targets, deep trees, compiled code and `torch.func` need the composed forms.
     """
@@ -40,7 +40,7 @@ def fits(logits: Tensor, target: Tensor, tree: TreeIndex) -> bool:
 
 
 def fits_hierarchical(logits: Tensor, target: Tensor, tree: TreeIndex) -> bool:
-    """Return whether `hierarchical` takes these arguments.
+    """Return whether `hierarchical` accepts these arguments.
 
     Leaves at different depths need CUDA and a tree that is not too large. On the CPU no logit may be masked.
     """
@@ -55,7 +55,7 @@ def fits_hierarchical(logits: Tensor, target: Tensor, tree: TreeIndex) -> bool:
 def hierarchical_cross_entropy(
     leaf_logits: Tensor, target: Tensor, tree: TreeIndex, *, alpha: float, normalize: bool = False
 ) -> Tensor:
-    """HXE (Bertinetto et al.) on a flat softmax; see `labelkin.functional.hierarchical_cross_entropy`."""
+    """Compute HXE (Bertinetto et al.) on a flat softmax; see `labelkin.functional.hierarchical_cross_entropy`."""
     losses = _on_leaves(leaf_logits, target, tree, _Weights(scale=1.0, alpha=alpha))
     return losses / torch.exp(-alpha * tree.lengths.to(losses.dtype)).sum() if normalize else losses
 
@@ -63,29 +63,29 @@ def hierarchical_cross_entropy(
 def ancestors(
     leaf_logits: Tensor, target: Tensor, tree: TreeIndex, *, weight: float = 1.0, base: float = 0.0
 ) -> Tensor:
-    """`weight` times the sum of `-log P(a)` over the nodes a strictly between the root and the target.
+    """Compute `weight` times the sum of `-log P(a)` over the nodes a strictly between the root and the target.
 
-    P(a) is the summed softmax of the leaves below a. `base` adds that many times the target's own `-log P`, so that
+    P(a) is the summed softmax of the leaves below a. `base` times the target's own `-log P` is added, so that
     `base=1` gives cross entropy plus the ancestors' term in the same pass.
     """
     return _on_leaves(leaf_logits, target, tree, _Weights(base=base, slope=weight))
 
 
 def conditional_softmax(logits: Tensor, target: Tensor, tree: TreeIndex) -> Tensor:
-    """The negative log-likelihood of the target's node; see `labelkin.functional.conditional_softmax`."""
+    """Compute the negative log-likelihood of the target's node; see `labelkin.functional.conditional_softmax`."""
     return _on_nodes(logits, target, tree, _Weights(base=1.0))
 
 
 def convex_hierarchical(logits: Tensor, target: Tensor, tree: TreeIndex) -> Tensor:
-    """002 Eq. 4 without the term off the path; see `labelkin.functional.convex_hierarchical`."""
+    """Compute 002 Eq. 4 without the term off the path; see `labelkin.functional.convex_hierarchical`."""
     return _on_nodes(logits, target, tree, _Weights(inverse=1.0))
 
 
 def hierarchical(logits: Tensor, target: Tensor, tree: TreeIndex, *, targets: str = "path") -> Tensor:
-    """002 Eq. 2-3; see `labelkin.functional.hierarchical`.
+    """Compute 002 Eq. 2-3; see `labelkin.functional.hierarchical`.
 
-    The inner nodes' probabilities are summed in closed form below nodes whose leaves all have the same depth. The sum then
-    counts an open node with open children; where all its children are masked and it is not, the composed form gives less.
+    The inner nodes' probabilities are summed in closed form below nodes whose leaves all have the same depth. If a
+    node is not masked but all its children are, the composed form gives a smaller sum.
     """
     slope = 1.0 if targets == "path" else 0.0
     return _on_nodes(logits, target, tree, _Weights(base=1.0, slope=slope), mass=True)

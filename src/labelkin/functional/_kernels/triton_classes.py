@@ -1,8 +1,8 @@
 # mypy: ignore-errors
 # ruff: noqa: RET505
-"""Triton: cross entropy to rows of a class matrix. One program takes a row and reads each logit once.
+"""Triton: cross entropy to rows of a class matrix. One program processes one row and reads each logit once.
 
-A low-rank matrix is the exception: a program takes 16 rows, so that their targets are small matrix products.
+For a low-rank matrix, one program processes 16 rows, so that their targets are small matrix products.
 """
 
 import torch
@@ -27,7 +27,7 @@ def _targets(a, b, c, d, own, kin, rest, label, column, inside, classes, code: t
 
 @triton.jit
 def _shares(a, b, c, d, label, code: tl.constexpr):
-    """The weights of the class itself, of its kin and of the rest, where the kind of matrix has them."""
+    """Return the weights of the class itself, of related classes and of all others, or 0 if the kind of matrix has none."""
     if code == 1:
         return tl.load(b + label).to(tl.float32), tl.load(c + label).to(tl.float32), tl.load(d + label).to(tl.float32)
     elif code == 2:
@@ -99,7 +99,7 @@ def _backward(
             result -= factor * _targets(a, b, c, d, own, kin, rest, label, column, inside, classes, code)
         tl.store(out + row * classes + column, result.to(out.dtype.element_ty), mask=inside)
     if code == 3:
-        tl.debug_barrier()  # the entries overwrite what other threads wrote
+        tl.debug_barrier()  # the entries overwrite values that other threads wrote
         first = tl.load(a + label)
         last = tl.load(a + label + 1)
         for start in range(first, last, block):
@@ -195,7 +195,7 @@ def _rank_shape(rank: int) -> dict[str, int]:
 
 
 def _four(given):
-    """The kernels take four tensors; kinds with fewer repeat the last, which is then not read."""
+    """Return the four tensors that the kernels take; kinds with fewer repeat the last one, which is not read."""
     return [*given, *[given[-1]] * (4 - len(given))]
 
 

@@ -1,8 +1,8 @@
 # mypy: ignore-errors
 """Triton: losses on the path through a flat softmax, `-sum_d w_d log p(node_d | node_(d-1))`.
 
-One program takes a row. The leaves below the nodes on a path are nested intervals of the depth-first order, so the row
-falls into rings: what lies below the node of depth d and not below that of depth d + 1. Going outward, one running
+One program processes one row. The leaves below the nodes on a path are nested intervals of the depth-first order, so the row
+is divided into rings: the leaves below the node of depth d but not below that of depth d + 1. Going outward, one running
 log-sum-exp over the rings passes through S_d, the log-sum-exp below every node on the path. Each logit is read once.
 
 The gradient of `sum_d c_d S_d` for a leaf of ring r is `exp(x - S_r) A_r` with `A_r = c_r + A_(r-1) exp(S_r - S_(r-1))`,
@@ -23,7 +23,7 @@ def edge_weight(depth, length, scale, alpha, base, slope, inverse):
 
 @triton.jit
 def opened(value, lowest):
-    """Masked logits as -inf."""
+    """Return logits with masked ones set to -inf."""
     return tl.where(value < lowest, float("-inf"), value)
 
 
@@ -100,7 +100,7 @@ def _backward(
         upper = edge_weight(depth, length, scale, alpha, base, slope, inverse)
         beneath = tl.load(lse_in + row * (levels + 1) + depth + 1, mask=depth < length, other=float("-inf"))
         coefficient = tl.where(beneath == float("-inf"), 0.0, lower) - tl.where(depth > 0, upper, 0.0)
-        masked = lse == float("-inf")  # no leaf below is open, and none gets a gradient
+        masked = lse == float("-inf")  # all leaves below are masked and get no gradient
         share = tl.where(masked, 0.0, coefficient + share * tl.exp(lse - before))
         before = lse
         shift = tl.where(masked, 0.0, lse)
@@ -123,7 +123,7 @@ def _backward(
 
 
 def _shape(classes: int) -> tuple[int, int]:
-    """The block of columns and the number of warps for a row."""
+    """Return the size of a block of columns and the number of warps for a row."""
     if classes <= 512:
         return 64, 1
     return (128, 1) if classes <= 4096 else (1024, 4)

@@ -1,8 +1,8 @@
 # mypy: ignore-errors
-"""Triton: the summed probabilities of a tree's inner nodes, where leaves lie at different depths.
+"""Triton: the summed probabilities of a tree's inner nodes, for leaves at different depths.
 
-One program takes a row and keeps the ragged part of the tree (see `Ragged`) in registers: scans over siblings give
-`log p`, doubling steps give the probability of every node, and a cumulative sum in preorder gives what lies below each.
+One program processes one row and keeps the ragged part of the tree (see `Ragged`) in registers: scans over siblings give
+`log p`, doubling steps give the probability of every node, and a cumulative sum in preorder gives the sum below each.
 With W the mass at or below a node, the gradient is `W - p sum of W over the siblings`.
 """
 

@@ -1,9 +1,9 @@
 # mypy: ignore-errors
 """Triton: losses on the path through softmaxes over siblings, `-sum_d w_d log p_d`.
 
-One program takes a row and reads only the siblings along the path. `saved` holds the log-sum-exp of each of these
-groups, and last the log-probability of the target's node. The backward pass writes every column: zeros first, then the
-groups. `constant - mass excess P(node)` is the part of the hierarchical loss's mass that the path alone decides.
+One program processes one row and reads only the siblings along the path. `saved` holds the log-sum-exp of each of these
+groups, followed by the log-probability of the target's node. The backward pass writes every column: zeros first, then the
+groups. `constant - mass excess P(node)` is the part of the hierarchical loss's mass that depends only on the path.
 """
 
 import torch

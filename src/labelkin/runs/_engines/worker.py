@@ -18,7 +18,7 @@ from labelkin.runs._workspace import DataCache
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # keep what libraries print apart from the events
+    os.dup2(2, 1)  # keep the output of libraries separate from the events
     jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(sys.stdin, jobs), daemon=True).start()
     data = DataCache(limit=1)
