@@ -81,6 +81,7 @@ def small_wordnet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WNSEARCHDIR", str(write_database(tmp_path / "wordnet")))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small_wordnet")
 @pytest.mark.parametrize("module", ALL_MODULES)
 def test_examples_run(module: str):

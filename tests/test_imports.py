@@ -44,6 +44,7 @@ def test_importing_needs_neither_torch_nor_numpy(module: str):
     assert run(f"import sys, {module}; print(sorted({{'torch', 'numpy', 'scipy'}} & set(sys.modules)))") == "[]"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["train", "--help"]], ids=" ".join)
 def test_help_comes_without_torch(arguments: list[str]):
     code = (
@@ -55,6 +56,7 @@ def test_help_comes_without_torch(arguments: list[str]):
     assert run(code).splitlines()[-1] == "False"
 
 
+@pytest.mark.long
 def test_a_first_objective_is_there_soon_after_torch():
     """In processor time, against that of importing torch itself in the same process."""
     code = (

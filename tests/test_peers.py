@@ -35,6 +35,7 @@ def in_probabilities(logits, target, taxonomy, alpha, normalize=False):
     return torch.stack(losses)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("alpha", [0.0, 0.1, 0.5, 1.0])
 @pytest.mark.parametrize("kind", ["unbalanced", "single-child", "scattered"])

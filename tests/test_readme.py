@@ -41,6 +41,7 @@ def test_the_audit_runs(capsys):
     assert names["audit"].hierarchy.severity > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("line", [line for block in blocks("sh") for line in block.splitlines() if "labelkin " in line])
 def test_the_commands_exist(line: str):
     """Each word after `labelkin` that is a command, and every option, is one that its help names."""

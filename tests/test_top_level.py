@@ -24,6 +24,7 @@ def test_no_room_shares_a_name_with_a_function():
     assert own == set(FUNCTIONS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", ["rooms", "functions"])
 def test_functions_stay_functions_whatever_is_imported_first(first: str):
     """In a fresh process: all rooms, then all functions in every order; or the other way round."""
@@ -40,6 +41,7 @@ def test_functions_stay_functions_whatever_is_imported_first(first: str):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 def test_each_function_can_be_called_in_any_order(tmp_path: Path):
     run = labelkin.train("digits", "label-smoothing", out=tmp_path / "run", epochs=1, options={"smoothing": 0.2})
     arrays = {"probs": np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]), "target": np.array([0, 1, 1])}

@@ -238,6 +238,7 @@ def trained_on_digits(targets, seed=0):
     return class_activity(model, batches, layers=["1", "3", "5"], classes=10, with_input=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, 1])
 def test_training_brings_the_layers_to_the_targets_geometry(seed):
     targets = smooth(HALVES, 0.5)
@@ -252,6 +253,7 @@ def test_training_brings_the_layers_to_the_targets_geometry(seed):
     assert found.kendall.max() <= ceiling + 1e-12
 
 
+@pytest.mark.long
 def test_the_tree_of_the_last_layer_is_the_grouping():
     names = tuple("0123456789")
     distances = trained_on_digits(smooth(HALVES, 0.5)).distances[-1]

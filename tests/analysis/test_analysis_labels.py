@@ -132,6 +132,7 @@ def test_procrustes_by_hand():
     assert procrustes(square, line).disparity == pytest.approx(1 - 0.5)
 
 
+@pytest.mark.long
 def test_tsne_keeps_the_neighbours_of_digits():
     digits = load_digits()
     data, target = digits.data[:300], digits.target[:300]

@@ -47,6 +47,7 @@ UNEVEN = Taxonomy.from_nested(["a", ["b", "c"], [["d", "e"], ["f", "g", "h"]], [
 TREE_LOSSES = (Hierarchical, ConvexHierarchical, ConditionalSoftmax, HierarchicalCrossEntropy)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [200, 201, 202])  # of neither table
 @pytest.mark.parametrize("cause", [*CAUSES, "healthy"])
 def test_what_is_planted_is_found(cause: str, seed: int):
@@ -80,6 +81,7 @@ def slow_kin_share(objective: Objective, width: int) -> float:
     return sum(shares) / 10
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("objective", "width"),
     [
@@ -332,6 +334,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_the_command_says_it_in_words_and_in_json(runs: Path):
     assert call("diagnose", runs / "tree", "--reference", runs / "plain").stdout.startswith("healthy\n\nHealthy: ")
     said = call("diagnose", runs / "light").stdout

@@ -178,6 +178,7 @@ def test_crm_is_the_literal_loop(by: str):
     assert calibrated.accuracy.before == pytest.approx((before == y)[split_halves(1297, 0).measured.numpy()].mean())
 
 
+@pytest.mark.long
 def test_fallback_thresholds_are_chosen_on_one_half_and_measured_on_the_other():
     _, y = real()
     probs, found, halves = real_probs(), audited().fallback, split_halves(len(y), 0)
@@ -403,6 +404,7 @@ def without_source(found: Audit) -> str:
     return json.dumps({**found.as_dict(), "source": None})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["logits", "probs", "labels"])
 def test_four_formats_give_one_audit(kind: str, tmp_path: Any):
     tree = Taxonomy.from_paths([f"{WAYS[d][0]}/{WAYS[d]}/d{d}" for d in "0123456789"])

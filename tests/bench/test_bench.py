@@ -103,6 +103,7 @@ def test_difference(left, right, expected):
     assert result.difference(left, right) == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("benchmark", "sizes"),
     [
@@ -118,6 +119,7 @@ def test_the_full_size_keeps_within_time_and_memory(benchmark: str, sizes: dict[
     assert found.threads == 1
 
 
+@pytest.mark.long
 def test_a_fresh_process_that_fails_says_why():
     with pytest.raises(InputError, match=r"bench metrics: the new process failed: .*claases"):
         fresh_pass("metrics", {"samples": 10, "claases": 5}, threads=1)
@@ -132,6 +134,7 @@ def test_tree_losses_beside_flat_cross_entropy():
         assert found.times_floor(loss) == timing.median / found.floor.median
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("no_process")
 @pytest.mark.parametrize(
     ("arguments", "heading"),

@@ -48,6 +48,7 @@ def nested(tmp_path):
 # Help, version, completion
 
 
+@pytest.mark.long
 def test_help_needs_neither_torch_nor_time():
     code = (
         "import sys; from labelkin.cli import main\n"
@@ -98,6 +99,7 @@ def test_data_options_are_those_of_load_with_their_defaults():
 # compare
 
 
+@pytest.mark.long
 def test_compare_prints_the_table_and_keeps_the_runs(compared):
     out, result = compared
     for name in ("one-hot", "static-labels"):
@@ -123,6 +125,7 @@ def test_compare_again_repeats_nothing_and_prints_json(compared):
     assert found["rows"][0]["epochs_to_reference"] == 1
 
 
+@pytest.mark.long
 def test_runs_of_another_configuration_or_revision_are_other_runs(compared, tmp_path, monkeypatch):
     out = tmp_path / "runs"
     shutil.copytree(compared[0], out)
@@ -175,6 +178,7 @@ def test_ctrl_c_says_what_goes_on(tmp_path, monkeypatch):
 # train
 
 
+@pytest.mark.long
 def test_train_stopped_by_ctrl_c_goes_on_where_it_stood(tmp_path):
     run = tmp_path / "run"
     process = start("train", "digits", "--objective", "one-hot", "--epochs", 3, "--batch-size", 8, "--out", run)
@@ -211,6 +215,7 @@ def test_train_logs_for_tensorboard(tmp_path):
     assert (point.step, point.value) == (1, pytest.approx(RunFolder(run).final["accuracy"]))
 
 
+@pytest.mark.long
 def test_two_processes_train_as_one(tmp_path):
     command = (
         "train",
@@ -234,6 +239,7 @@ def test_two_processes_train_as_one(tmp_path):
         assert torch.allclose(weights, two[name], atol=1e-5), name
 
 
+@pytest.mark.slow
 def test_two_processes_go_on_with_a_run_that_was_killed(tmp_path):
     run = tmp_path / "two"
     options = ("--epochs", 40, "--subset", 0.3, "--accelerator", "cpu", "--devices", 2, "--strategy", "ddp")
@@ -388,6 +394,7 @@ BAD_ARGUMENTS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", BAD_ARGUMENTS)
 def test_bad_arguments_are_refused_in_a_sentence(case, tmp_path):
     arguments, sentence = BAD_ARGUMENTS[case]
@@ -417,6 +424,7 @@ def test_what_is_no_run_is_refused(command, compared, tmp_path):
     assert "no such folder" in refused(command, tmp_path / "absent", *inputs, *out)
 
 
+@pytest.mark.long
 def test_a_run_of_another_version_or_damaged_is_refused(tmp_path):
     run = tmp_path / "run"
     call("train", "digits", "--objective", "one-hot", *QUICK, "--out", run)
@@ -438,6 +446,7 @@ def test_a_run_of_another_version_or_damaged_is_refused(tmp_path):
     assert f"labelkin train --resume {run}" in refused("evaluate", run)
 
 
+@pytest.mark.long
 def test_no_space_left_is_said_and_nothing_is_half_written(tmp_path, monkeypatch):
     command = ("compare", "--objectives", "one-hot", *QUICK)
     call(*command, "--out", tmp_path / "whole")
@@ -567,6 +576,7 @@ def test_objectives_are_listed_with_their_options():
         assert word in found["semantic-smoothing"]["words"]["relation"]
 
 
+@pytest.mark.slow
 def test_the_demo_keeps_finished_runs_and_forgets_its_own_alone(tmp_path, monkeypatch):
     from labelkin.comparison import _api as demo
 

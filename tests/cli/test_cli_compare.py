@@ -44,6 +44,7 @@ def test_a_dry_run_shows_the_values_of_a_grid(tmp_path):
     assert titles == ["one-hot seed 0", "label-embedding tau=1 seed 0", "label-embedding tau=2 seed 0"]
 
 
+@pytest.mark.long
 def test_tables_that_differ_in_settings_are_headed_by_them(tmp_path):
     for given in (("--epochs", 1), ("--epochs", 2), ("--epochs", 2, "--subset", 0.5, "--augment", "flip,shift:0.1")):
         assert call(*BOTH, *given, "--out", tmp_path).exit_code == 0

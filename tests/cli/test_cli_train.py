@@ -12,6 +12,7 @@ DIGITS = ("train", "digits", "--objective", "one-hot")
 QUICK = ("--epochs", "1", "--batch-size", "256")
 
 
+@pytest.mark.long
 def test_the_same_command_goes_on_with_a_run_that_was_killed(tmp_path):
     run = tmp_path / "a run ü"
     command = (*DIGITS, "--epochs", 4, "--batch-size", 16)

@@ -52,6 +52,7 @@ def curve(folder: Path, objective: str) -> list[float]:
     return [mean(epoch) for epoch in zip(*read, strict=True)]
 
 
+@pytest.mark.long
 def test_differences_are_paired_by_seed(compared):
     for row in compared.rows:
         pairs = zip(finals(compared.folder, row.label), finals(compared.folder, "one-hot"), strict=True)
@@ -155,6 +156,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     assert held >= 0.92 * 300
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shift", [0.5, 1.0, 2.0])
 def test_so_many_seeds_show_the_difference_four_times_of_five(shift: float):
     count = seeds_to_settle(shift, 1.0)

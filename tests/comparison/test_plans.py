@@ -57,6 +57,7 @@ def test_a_plan_is_the_product_of_its_parts(plan_file: Path):
     )
 
 
+@pytest.mark.long
 def test_the_chosen_value_is_the_best_on_validation_data_and_not_on_test_data(plan_file: Path, tmp_path: Path):
     plan = read_plan(plan_file)
     (compared,) = compare_plan(plan, tmp_path / "runs")
@@ -198,6 +199,7 @@ def test_under_a_label_a_run_counts_once_however_often_the_plan_has_it(tmp_path:
     assert repr(twice) == repr(once)  # NaN is not equal to itself
 
 
+@pytest.mark.long
 def test_the_command_line_has_grids_too(tmp_path: Path):
     told = call(
         *(
@@ -253,6 +255,7 @@ def test_runs_that_would_not_end_in_time_are_not_begun(tmp_path: Path):
     assert said[1].startswith("[1/3] one-hot seed 0")
 
 
+@pytest.mark.long
 def test_what_a_budget_leaves_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(_Work, "_has_time", lambda self: self.done < 2)
     command = ("compare", "--objectives", "one-hot,static-labels", "--seeds", "0,1", "--epochs", 1, "--budget", "90s")
@@ -309,6 +312,7 @@ def test_a_run_that_fails_takes_no_other_with_it(tmp_path: Path, monkeypatch: py
     assert not (run_in(tmp_path, "label-smoothing") / "error.txt").exists()
 
 
+@pytest.mark.long
 def test_a_loss_that_is_no_number_any_more_ends_that_run_alone(tmp_path: Path):
     training = {**QUICK, "optimizer": "sgd", "lr": 1e30}
     plan = Plan.from_dict(

@@ -256,6 +256,7 @@ def test_bad_options(options, message):
         load("digits", **options)
 
 
+@pytest.mark.long
 def test_the_room_opens_without_any_extra():
     code = (
         "import sys; absent = dict.fromkeys(('pooch', 'PIL', 'PIL.Image', 'pyarrow', 'sklearn', 'plotly', 'ray'));"

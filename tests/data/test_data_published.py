@@ -57,6 +57,7 @@ def _mnist_folder(tmp_path_factory):
     return root
 
 
+@pytest.mark.long
 def test_mnist(tmp_path_factory):
     data = load("mnist", data_dir=_mnist_folder(tmp_path_factory), download=False)
     assert (len(data.train), len(data.test), data.shape) == (60_000, 10_000, (1, 28, 28))

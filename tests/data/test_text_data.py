@@ -56,6 +56,7 @@ def test_a_table_of_texts(tmp_path, suffix):
     assert sorted(data.train.texts + data.test.texts) == sorted(texts())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options",
     [{"validation_fraction": 0.2}, {"subset": 0.5}, {"classes": ["wine", "iris"]}, {"label_noise": 0.4}, {"seed": 3}],
@@ -174,6 +175,7 @@ def run(tmp_path_factory):
     return home / "run"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", WRITERS)
 def test_an_empty_text_gets_no_class(run, tmp_path, suffix):
     new = [(0, "wine", text) for text in ("A red one.", "A white one.", "Both.", " ", "None.", "")]
@@ -202,6 +204,7 @@ def test_texts_without_a_known_word_are_said(run, tmp_path):
     assert f"1 of {len(LINES) + 1} texts have no word that hashed-tfidf knows" in measured.stderr
 
 
+@pytest.mark.long
 def test_the_commands(table, tmp_path):
     """Trained to vectors from a file, then measured on another table and asked for new texts."""
     vectors = write_csv(tmp_path / "vectors.csv", ("class", *"abcde"), [(t, *v) for t, v in one_hot()])

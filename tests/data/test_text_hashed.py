@@ -57,6 +57,7 @@ def test_a_narrow_one_keeps_what_holds_most_of_the_texts():
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-5)
 
 
+@pytest.mark.long
 def test_every_process_gives_the_same_vectors():
     here = encoder("hashed-tfidf:64").fitted(texts()).encode(texts())
     there = subprocess.run(

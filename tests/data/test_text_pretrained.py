@@ -33,6 +33,7 @@ def lengths(texts):
     return np.array([[len(text), text.count(" ")] for text in texts], dtype=np.float32)
 
 
+@pytest.mark.long
 def test_minilm_is_the_masked_mean_of_its_transformer(minilm):
     """sentence-transformers pools and normalises; transformers alone, pooled by `hf:`, gives the same."""
     vectors = minilm.encode(SOME)
@@ -43,6 +44,7 @@ def test_minilm_is_the_masked_mean_of_its_transformer(minilm):
     torch.testing.assert_close(one_by_one, raw[-2:], atol=1e-4, rtol=0)  # padding changes nothing
 
 
+@pytest.mark.long
 def test_what_is_cached_needs_no_model(minilm, monkeypatch):
     first = minilm.encode(SOME)
     again = encoder(minilm.model)  # by its folder: the same model, the same vectors
@@ -51,6 +53,7 @@ def test_what_is_cached_needs_no_model(minilm, monkeypatch):
     assert torch.equal(again.encode(SOME[::-1]), first.flip(0))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("door", ["minilm", "hf:"])
 def test_a_model_at_hand_is_loaded_without_a_bar(door, minilm, capfd):
     from transformers.utils import logging

@@ -130,6 +130,7 @@ def real_posts() -> list[str]:
     return [json.loads(line)["text"] for line in data_text("20news/test.jsonl").splitlines()[::10]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("ours", "theirs"), RULES)
 @pytest.mark.parametrize("posts", [lambda: BY_HAND, real_posts], ids=["by hand", "real"])
 def test_what_is_removed_is_what_scikit_learn_removes(ours, theirs, posts):

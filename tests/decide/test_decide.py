@@ -71,6 +71,7 @@ def test_it_prefers_the_class_with_kin_by_hand(pets: Taxonomy):
     assert decide.least_cost_top_k(probs, pets, 3).tolist() == [[0, 1, 2]]
 
 
+@pytest.mark.long
 @every_distance
 @every_kind
 def test_sums_over_the_tree_are_the_dense_form(kind: str, distance: Any):
@@ -109,6 +110,7 @@ def test_memory_of_a_matrix_is_that_of_one_product():
     assert made.numel <= max(samples, classes) * classes
 
 
+@pytest.mark.long
 @every_distance
 def test_memory_of_a_tree_is_samples_by_nodes(distance: Any):
     classes, samples = 1000, 4
@@ -147,6 +149,7 @@ def is_tied(shares: Sequence[Fraction], distances: Any) -> bool:
     return cost.count(min(cost)) > 1
 
 
+@pytest.mark.long
 @every_distance
 @pytest.mark.parametrize("total", [6, 7, 10])
 @pytest.mark.parametrize(
@@ -165,6 +168,7 @@ def test_exact_ties_follow_the_rule_by_both_routes(nested: Any, total: int, dist
         assert decide.least_cost_top_k(probs, costs, 5, kind=distance).tolist() == expected
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(taxonomies(), st.data())
 def test_both_routes_follow_the_rule_on_any_tree(tree: Taxonomy, data: st.DataObject):
@@ -259,6 +263,7 @@ def test_ties_of_children_go_to_the_lowest_class():
     assert decide.fallback(same, flat, 0.0).tolist() == [flat.node("2")]
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(taxonomies(), st.data())
 def test_answers_are_nested_and_above_a_half_the_deepest(tree: Taxonomy, data: st.DataObject):
@@ -293,6 +298,7 @@ def walk_down(row: list[float], tree: Taxonomy) -> int:
     return node
 
 
+@pytest.mark.long
 @every_kind
 def test_fallback_climbs_as_the_threshold_rises(kind: str):
     tree, probs = tree_of(kind), draw(200, 12)

@@ -35,6 +35,7 @@ CHECKS: dict[str, Callable[[Tensor], object]] = {
 every_check = pytest.mark.parametrize("check", CHECKS)
 
 
+@pytest.mark.long
 @every_check
 @every_dtype
 @pytest.mark.parametrize("classes", [2, 10, 1000])

@@ -60,6 +60,7 @@ def expected_failures(estimator: KinClassifier) -> dict[str, str]:
     return EXPECTED_FAILURES.get(estimator.objective, {})
 
 
+@pytest.mark.long
 @parametrize_with_checks(
     [KinClassifier(objective, **{**CHECKED, **SLOWER.get(objective, {})}) for objective in OBJECTIVES],
     expected_failed_checks=expected_failures,
@@ -76,6 +77,7 @@ def test_adaptive_labels_fail_the_weight_check_for_the_reason_given():
     check(KinClassifier("adaptive-labels", options={"leave_one_out": False, "memory": 0}, **CHECKED))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_every_objective(objective: str, classes: int):
@@ -114,6 +116,7 @@ def test_nothing_is_measured_on_the_way():
 # Labels and trees
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("labels", [np.array([7, 3, 5]), np.array([0.0, 2.0, 1.0]), NAMES, NAMES.astype(object)])
 def test_labels_come_back_as_they_were(labels: np.ndarray):
     X, y = iris(labels)
@@ -129,6 +132,7 @@ def test_two_labels_that_are_true_and_false():
     assert (predicted == (y == "cat")).mean() > 0.8
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["tree", "file", "path"])
 def test_a_tree_is_cut_to_the_classes_in_their_order(tmp_path: Path, kind: str):
     path = tmp_path / "tree.json"
@@ -164,6 +168,7 @@ def test_a_tree_from_the_data_stands_on_standardised_columns():
 # Weights
 
 
+@pytest.mark.long
 def test_a_weight_of_two_is_the_sample_twice():
     X, y = iris()
     rows = np.random.default_rng(0).permutation(150)[:40]
@@ -186,6 +191,7 @@ def test_a_weight_of_nothing_leaves_the_sample_out():
     np.testing.assert_allclose(model.predict_proba(X), without.predict_proba(X), rtol=1e-9)
 
 
+@pytest.mark.long
 def test_weights_find_their_samples_in_shuffled_batches():
     """Every flower is there as three kinds; only the weights say which is meant."""
     X, y = iris(np.arange(3))
@@ -225,6 +231,7 @@ def few_eights() -> tuple[np.ndarray, np.ndarray]:
     return X[kept], y[kept]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("objective", ["one-hot", "hierarchical", "label-embedding"])
 def test_balanced_class_weights_are_sample_weights_by_class(objective: str):
     X, y = few_eights()
@@ -238,6 +245,7 @@ def test_balanced_class_weights_are_sample_weights_by_class(objective: str):
     assert np.abs(fitted[0] - fitted[2]).max() > 0.01
 
 
+@pytest.mark.long
 def test_balanced_class_weights_find_more_of_a_rare_class():
     X, y = load_digits(return_X_y=True)
     rare, rare_y = few_eights()
@@ -295,6 +303,7 @@ def digits_with_groups(share: float) -> tuple[np.ndarray, np.ndarray, np.ndarray
     return X, names, np.where(coarse, np.where(y % 2, "odd", "even"), names)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("objective", NODE_OBJECTIVES)
 def test_inner_nodes_are_labels(objective: str):
     X, names, labels = digits_with_groups(0.5)
@@ -304,6 +313,7 @@ def test_inner_nodes_are_labels(objective: str):
     assert (model.predict(X) == names).mean() > 0.9
 
 
+@pytest.mark.long
 def test_samples_of_inner_nodes_teach():
     """With two samples of each digit by name, hundreds known to be even or odd tell even from odd."""
     X, names, _ = digits_with_groups(0)
@@ -319,6 +329,7 @@ def test_samples_of_inner_nodes_teach():
     assert parity_found(np.arange(len(X))) > parity_found(named) + 0.05
 
 
+@pytest.mark.long
 def test_inner_nodes_with_weights_of_classes_and_samples():
     X, names, labels = digits_with_groups(0.3)
     weight = np.where(labels == "odd", 0.0, 1.0)
@@ -373,12 +384,14 @@ def test_the_same_seed_gives_the_same_network_and_torchs_own_state_stays():
 # In scikit-learn's hands
 
 
+@pytest.mark.long
 def test_digits_by_cross_validation():
     X, y = load_digits(return_X_y=True)
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
     assert cross_val_score(quick(epochs=12), X, y, cv=folds).min() > 0.95
 
 
+@pytest.mark.long
 def test_a_pipeline_in_a_search_over_objectives_and_options():
     X, y = iris()
     pipeline = make_pipeline(MinMaxScaler(), quick(epochs=20, taxonomy=TREE))

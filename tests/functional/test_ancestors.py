@@ -114,6 +114,7 @@ def test_a_constant_added_to_the_logits_changes_nothing():
     close(ancestors(logits + 3.0, nodes, INDEX, weight=1.0), ancestors(logits, nodes, INDEX, weight=1.0))
 
 
+@pytest.mark.long
 def test_gradients():
     nodes = torch.tensor([7, 2, 14, 0, 13, 1])
     logits, soft = values(17, 6, len(TREE.leaves)), probabilities(18, 6, len(TREE.leaves))

@@ -84,6 +84,7 @@ def test_the_same_losses_and_gradients(loss, kind, sizes, calls):
     assert calls == ([] if uneven else ["leaves" if LOSSES[loss][0] else "nodes"])
 
 
+@pytest.mark.long
 @every_loss
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("mask", [-torch.inf, "lowest"], ids=str)
@@ -121,6 +122,7 @@ def test_masks_on_the_path_give_infinite_losses_without_nan(loss, mask, whole, s
     assert torch.isfinite(through[1]).all()
 
 
+@pytest.mark.long
 @every_loss
 def test_gradients_of_gradients(loss, sizes):
     sizes(0)
@@ -154,6 +156,7 @@ def test_the_forms_for_gradients_of_gradients_are_the_losses(loss, kind, sizes, 
     torch.testing.assert_close(got[1][open_rows], wanted[1][open_rows], atol=1e-6, rtol=1e-6)
 
 
+@pytest.mark.long
 @every_loss
 def test_transforms_take_the_composed_form(loss, sizes, calls):
     """`vmap`, forward mode and `torch.compile` cannot go through the kernels."""

@@ -134,6 +134,7 @@ def test_odd_widths(loss, leaves, device):
     check_tree(loss, random_taxonomy(np.random.default_rng(leaves), leaves, "balanced"), device, [1, 2, leaves])
 
 
+@pytest.mark.long
 @every_loss
 @pytest.mark.parametrize("leaves", [1003, 2048])
 def test_wide_rows_on_the_cpu(loss, leaves, monkeypatch):
@@ -233,6 +234,7 @@ def test_depth_weights_reduce_to_cross_entropy(device):
     torch.testing.assert_close(kernels.ancestors(logits, nodes, index, weight=0.0, base=1.0), flat)
 
 
+@pytest.mark.long
 @every_loss
 def test_gradients_and_their_gradients_in_float64(loss, monkeypatch):
     use_for_every_size(monkeypatch)
@@ -263,6 +265,7 @@ def test_leading_shapes_strides_and_normalization(device):
     torch.testing.assert_close(found.double(), expected, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.long
 @every_loss
 def test_compiled_losses_are_the_eager_ones(loss, monkeypatch):
     """Through the custom operator, with the index built before."""

@@ -119,6 +119,7 @@ def given_values(loss, taxonomy, lead, seed, nodes):
     return values(seed, *lead, width(loss, taxonomy)), target, soft
 
 
+@pytest.mark.long
 @every_tree
 @every_loss
 @leads
@@ -138,6 +139,7 @@ def test_every_node_as_target_is_the_loop(tree, loss):
     close(LOSSES[loss][0](logits, nodes, index_of(tree)), expected)
 
 
+@pytest.mark.long
 @every_loss
 def test_a_wide_group_beside_pairs(loss):
     taxonomy, target = wide(), torch.tensor([4, 307, 309, 155, 5])
@@ -195,6 +197,7 @@ def test_below_and_above_are_the_loop(tree):
     assert below(everyone.reshape(1, -1), everyone[:2], index).shape == (1, len(taxonomy), 2)
 
 
+@pytest.mark.long
 @every_tree
 def test_gradients_of_the_pieces(tree):
     taxonomy, index = TREES[tree], index_of(tree)
@@ -204,6 +207,7 @@ def test_gradients_of_the_pieces(tree):
     check_gradient(lambda x: subtree_logsumexp(x, index), values(33, 2, len(taxonomy.leaves)))
 
 
+@pytest.mark.long
 @every_loss
 @pytest.mark.parametrize("tree", ["interleaved", "permuted", "scattered"])
 def test_gradients(tree, loss):
@@ -233,6 +237,7 @@ def test_leaf_probabilities_of_2000_classes_sum_to_1(kind):
 # An inner node as target.
 
 
+@pytest.mark.long
 @every_tree
 @every_node_loss
 def test_no_gradient_below_an_inner_target(tree, loss):

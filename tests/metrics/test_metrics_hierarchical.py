@@ -44,6 +44,7 @@ PARITY = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:F-score is ill-defined")  # nothing shared: 0 there as here
 @pytest.mark.parametrize("name", PARITY)
 @settings(max_examples=40, deadline=None)
@@ -78,6 +79,7 @@ def test_ancestors_by_hand():
     assert metrics.hierarchical_f1(predicted, target, PET).mean == pytest.approx(2 / 11)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["height", "edges", "semantic"])
 @pytest.mark.parametrize("shape", ["unbalanced", "single-child", "chain"])
 def test_average_distance_by_a_loop(kind: str, shape: str):

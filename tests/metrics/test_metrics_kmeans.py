@@ -19,6 +19,7 @@ def centres_of(found: kmeans.Clusters) -> torch.Tensor:
     return found.centers.double() * found.scale + found.origin
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("clusters", [5, 10, 40])  # 12, 6 and 1 starts at once
 def test_as_good_as_scikit_learns_best_of_ten(clusters: int):
     theirs = [KMeans(clusters, n_init=10, random_state=seed).fit(DIGITS).inertia_ for seed in range(3)]
@@ -50,6 +51,7 @@ def test_more_starts_are_never_worse_and_a_seed_repeats():
     assert torch.equal(kmeans.fit(DIGITS, 10, seed=3).centers, kmeans.fit(DIGITS, 10, seed=3).centers)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("factor", "offset"), [(1e-25, 0), (1e25, 0), (1.0, 1e6)])
 def test_neither_size_nor_place_of_the_rows_matters(factor: float, offset: float):
     plain, changed = kmeans.fit(DIGITS, 10), kmeans.fit(factor * DIGITS + offset, 10)

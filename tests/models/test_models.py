@@ -44,6 +44,7 @@ def trainable(net, classes):
 
 # Sizes, each with one linear layer on top. 000 and 003 as methods.md gives them; He et al. 2015 (CIFAR Table 6 for
 # ResNet-32: 0.46 M; ImageNet nets as torchvision counts them); Zagoruyko & Komodakis 2016 (36.5 M, 52.5 M).
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "shape", "classes", "parameters"),
     [
@@ -98,6 +99,7 @@ def test_the_plain_nets_have_as_many_layers_as_their_name_says(name):
 # Structure that a count cannot see.
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "shape", "side"),
     [
@@ -166,6 +168,7 @@ def test_grid_pooling_covers_a_map_that_it_does_not_divide():
 # What every net must do.
 
 
+@pytest.mark.long
 def test_features_have_the_width_that_the_net_says(net, images):
     assert isinstance(net, Backbone)
     assert isinstance(net.features, int)
@@ -173,6 +176,7 @@ def test_features_have_the_width_that_the_net_says(net, images):
         assert net(images[:2]).shape == (2, net.features)
 
 
+@pytest.mark.long
 def test_gradient_reaches_every_parameter(net, images):
     net.train()
     features = net(images)
@@ -185,6 +189,7 @@ def test_gradient_reaches_every_parameter(net, images):
         assert parameter.grad.any(), name
 
 
+@pytest.mark.long
 def test_eval_mode_repeats_itself_and_follows_the_order_of_the_batch(net, images):
     net.eval()
     order = torch.tensor([2, 0, 3, 1])
@@ -195,6 +200,7 @@ def test_eval_mode_repeats_itself_and_follows_the_order_of_the_batch(net, images
         torch.testing.assert_close(net(images[:1]), features[:1], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["tiny-cnn", "resnet-3-0", "resnet-8"])
 def test_compiles_to_one_graph_with_the_same_gradients(name):
     torch._dynamo.reset()  # all nets share one forward, and a function is compiled eight times at most
@@ -225,6 +231,7 @@ def test_channels_last_changes_nothing(name, images):
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["3-layer-1", "lenet", "cnn-5x5", "resnet-32", "resnet-8", "tiny-cnn", "mlp"])
 def test_the_seed_fixes_the_weights(name):
     def drawn(seed):
@@ -235,6 +242,7 @@ def test_the_seed_fixes_the_weights(name):
     assert not torch.equal(drawn(3), drawn(4))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "flat", "least"), [("tiny-cnn", False, 0.97), ("mlp", True, 0.95)])
 def test_the_tiny_nets_learn_digits(name, flat, least):
     digits = load_digits()

@@ -47,6 +47,7 @@ def test_one_that_needs_it_makes_it_once_and_keeps_it(analyses, tmp_path: Path):
     assert load_run(tmp_path / "0").model.objective.num_classes == 10  # built anew without the data
 
 
+@pytest.mark.long
 def test_what_is_kept_does_not_depend_on_what_ran_before(analyses, tmp_path: Path):
     bench = DataWorkspace(spec("one-hot"))
     for name in ("one-hot", "mixed-cross-entropy", "one-hot"):

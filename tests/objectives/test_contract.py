@@ -68,6 +68,7 @@ def test_shapes(case: Case):
         assert torch.equal(log_probs.argmax(-1), scores.argmax(-1))
 
 
+@pytest.mark.long
 @every_case
 def test_loss_is_a_finite_scalar_with_named_terms_and_gradients(case: Case):
     objective = case.settled(class_weight=True)
@@ -95,6 +96,7 @@ def test_every_parameter_learns(case: Case):
         assert parameter.grad.any(), name
 
 
+@pytest.mark.long
 @every_case
 def test_loss_is_the_total_of_its_terms_and_of_features(case: Case):
     objective = case.settled(features=4)
@@ -133,6 +135,7 @@ def test_evaluation_changes_no_state(case: Case):
     torch.testing.assert_close(snapshot(objective), before, rtol=0, atol=0)
 
 
+@pytest.mark.long
 @every_case
 def test_saved_and_copied_objectives_go_on_alike(case: Case):
     objective = case.settled(class_weight=True, features=4)
@@ -202,6 +205,7 @@ def test_build_on_real_digits(name: str):
         assert parameter.grad.any(), parameter_name
 
 
+@pytest.mark.long
 @every_name
 def test_training_lowers_the_loss_and_finds_the_digits(name: str):
     objective = build_on_digits(name, 256)

@@ -65,6 +65,7 @@ def test_a_criterion_called_with_outputs_returns_the_loss_and_steps_once(case: C
     torch.testing.assert_close(snapshot(criterion), snapshot(other), rtol=0, atol=0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", [case for case in CASES if str(case) in COMPILED], ids=str)
 def test_a_compiled_call_equals_a_plain_one(case: Case):
     torch._dynamo.reset()
@@ -113,6 +114,7 @@ def test_classes_come_first_and_features_second(case: Case):
 # Reductions.
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("divisor", ["weights", "samples"])
 @pytest.mark.parametrize("case", PER_SAMPLE, ids=str)
 def test_reductions_of_losses_of_samples(case: Case, divisor: str):
@@ -135,6 +137,7 @@ def test_reductions_of_losses_of_samples(case: Case, divisor: str):
         torch.testing.assert_close(snapshot(other), snapshot(mean), rtol=0, atol=0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", PER_SAMPLE, ids=str)
 def test_each_loss_depends_on_its_own_sample(case: Case):
     whole, single = (case.settled(class_weight=True, reduction="none") for _ in range(2))
@@ -187,6 +190,7 @@ def test_a_sum_in_chunks_is_the_sum_of_the_whole(name: str, monkeypatch):
 # Ignored targets.
 
 
+@pytest.mark.long
 @every_case
 @pytest.mark.parametrize("ignore_index", [-100, 255, 4])
 def test_an_ignored_target_is_not_there(case: Case, ignore_index: int):
@@ -206,6 +210,7 @@ def test_an_ignored_target_is_not_there(case: Case, ignore_index: int):
         each(ignored.outputs, lambda t: t[~kept].any() and pytest.fail("an ignored sample has a gradient"))
 
 
+@pytest.mark.long
 @every_case
 def test_an_ignored_target_is_not_there_where_values_may_not_be_read(case: Case, monkeypatch):
     """As on an accelerator: nothing looks at values, and nothing masks outputs, so outputs must be finite."""
@@ -301,6 +306,7 @@ def test_repr_shows_hyperparameters(case: Case):
     assert "ignore_index" not in shown  # as torch's modules leave out what is not set
 
 
+@pytest.mark.long
 @every_case
 def test_helpers_are_not_public(case: Case):
     assert not [name for name in HELPERS if hasattr(case.make(), name)]

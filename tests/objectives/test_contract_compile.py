@@ -50,11 +50,13 @@ def compiled_equals_plain(case: Case, backend: str) -> None:
     assert graphs[2] == graphs[1], "compiled again after the second step"
 
 
+@pytest.mark.slow
 @every_case
 def test_compiled_training_equals_plain(case: Case):
     compiled_equals_plain(case, "aot_eager")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["adaptive-labels-all", "label-embedding-text", "retrospection-plain"])
 def test_code_generated_for_the_processor_equals_plain(name: str):
     skip_unless(shutil.which("g++") is not None, "a C++ compiler", "compiler")

@@ -21,6 +21,7 @@ def dtypes(objective: Objective) -> dict[str, torch.dtype]:
     return {name: value.dtype for name, value in snapshot(objective).items()}
 
 
+@pytest.mark.long
 @every_case
 @pytest.mark.parametrize("half", [torch.bfloat16, torch.float16], ids=["bf16", "fp16"])
 def test_half_outputs_are_computed_in_float32(case: Case, half: torch.dtype):
@@ -37,6 +38,7 @@ def test_half_outputs_are_computed_in_float32(case: Case, half: torch.dtype):
     torch.testing.assert_close(objective.scores(narrow.outputs), objective.scores(wide.outputs), rtol=0, atol=0)
 
 
+@pytest.mark.long
 @every_case
 def test_autocast_is_close_to_float32(case: Case):
     objective, sample = float32(case)
@@ -56,6 +58,7 @@ def test_autocast_is_close_to_float32(case: Case):
     assert dtypes(objective) == dtypes(other)
 
 
+@pytest.mark.long
 @every_case
 def test_the_loss_itself_is_not_cast(case: Case):
     objective, sample = float32(case)

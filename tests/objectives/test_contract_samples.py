@@ -27,6 +27,7 @@ def assert_alike(ours: list[Step], theirs: list[Step], **options: Any) -> None:
         a.assert_close(b, **options)
 
 
+@pytest.mark.long
 @every_case
 def test_leading_shapes_are_flattened(case: Case):
     objective = case.settled(class_weight=True)
@@ -39,6 +40,7 @@ def test_leading_shapes_are_flattened(case: Case):
         torch.testing.assert_close(flat.outputs, each(folded.outputs, lambda t: t.flatten(0, 1)), **TIGHT)
 
 
+@pytest.mark.long
 @every_case
 def test_weight_zero_is_not_there(case: Case):
     objective = case.settled(class_weight=True)
@@ -63,6 +65,7 @@ def test_a_batch_of_nothing_but_padding_teaches_nothing(case: Case):
     each(taken.outputs, lambda t: (t == 0).all() or pytest.fail("padding has a gradient"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", [case for case in CASES if case.repeats], ids=str)
 def test_whole_weights_are_repetition(case: Case):
     objective = case.settled(class_weight=True)
@@ -77,6 +80,7 @@ def test_whole_weights_are_repetition(case: Case):
         torch.testing.assert_close(weighted.outputs, gathered, **TIGHT)
 
 
+@pytest.mark.long
 @every_case
 def test_the_order_of_samples_does_not_matter(case: Case):
     objective = case.settled(class_weight=True)
@@ -89,6 +93,7 @@ def test_the_order_of_samples_does_not_matter(case: Case):
         torch.testing.assert_close(each(ours.outputs, lambda t: t[order]), theirs.outputs, **TIGHT)
 
 
+@pytest.mark.long
 @every_case
 def test_class_weights_of_one_change_nothing_and_the_loss_is_linear_in_them(case: Case):
     plain, ones = case.settled(), case.settled(class_weight=True, class_weight_divisor="samples")
@@ -109,6 +114,7 @@ def test_class_weights_of_one_change_nothing_and_the_loss_is_linear_in_them(case
     assert loss(first) != loss(second)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", [case for case in CASES if case.by_sample], ids=str)
 def test_the_loss_is_the_weighted_mean_of_each_sample_s_own(case: Case):
     plain = case.settled()
@@ -125,6 +131,7 @@ def test_the_loss_is_the_weighted_mean_of_each_sample_s_own(case: Case):
         torch.testing.assert_close(step(weighted, sample, weight=weight).loss, total / count, **TIGHT)
 
 
+@pytest.mark.long
 @every_case
 def test_a_loss_that_accumulates_is_the_mean_of_its_parts(case: Case):
     objective = case.settled(class_weight=True, class_weight_divisor="samples")
@@ -139,6 +146,7 @@ def test_a_loss_that_accumulates_is_the_mean_of_its_parts(case: Case):
     assert all(same) == (objective.accumulates or not getattr(objective, "divides_by_right", True))
 
 
+@pytest.mark.long
 @every_case
 def test_classes_by_another_name(case: Case):
     """Relation, tree, state, head and targets renamed together: scores and gradients follow, the loss stays."""
@@ -189,6 +197,7 @@ def permuted(name: str, value: Tensor, order: Tensor, outputs: Tensor) -> Tensor
     return value
 
 
+@pytest.mark.long
 @every_case
 def test_soft_targets_are_averages_or_refused(case: Case):
     objective = case.settled(class_weight=True, class_weight_divisor="samples")

@@ -48,6 +48,7 @@ def alone(name: str) -> dict[str, Any]:
     return data_parallel.train(BY_NAME[name.removesuffix("-compiled")])
 
 
+@pytest.mark.slow
 @every_name
 def test_processes_together_train_as_one(name: str, ranks: int, trained: Path):
     found = [torch.load(trained / f"{name}.{rank}", weights_only=False) for rank in range(ranks)]

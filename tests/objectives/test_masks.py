@@ -35,6 +35,7 @@ def soft_target(dtype):
     return (0.7 * F.one_hot(TARGET, CLASSES) + 0.3 * F.one_hot(other, CLASSES)).to(dtype)
 
 
+@pytest.mark.long
 @with_logits
 @each_mask
 @each_type
@@ -57,6 +58,7 @@ def test_losses_and_gradients_are_finite(case: Case, mask, dtype, soft, names):
         assert parameter.grad is None or torch.isfinite(parameter.grad).all(), name
 
 
+@pytest.mark.long
 @with_logits
 @each_mask
 def test_predictions_never_hold_nan_and_never_name_a_masked_class(case: Case, mask):

@@ -70,6 +70,7 @@ def largest(objective: Objective, target: Tensor, **batch: Tensor) -> LargestTen
     return made
 
 
+@pytest.mark.long
 @every_tree_loss
 def test_tree_losses_hold_batch_by_nodes(kind, options, tree: Taxonomy):
     objective = kind(taxonomy=tree, **options)
@@ -106,6 +107,7 @@ def test_a_learned_share_a_class_makes_rows_for_the_batch_alone():
     assert largest(objective, torch.arange(BATCH)).numel <= BATCH * (SPECIES + 1)
 
 
+@pytest.mark.long
 def test_fifty_thousand_classes_cost_no_more_than_plain_cross_entropy():
     """1,024 samples of 512 features, forward and backward, gradients of the parameters included."""
     classes, features, samples = 50_000, 512, 1024

@@ -39,6 +39,7 @@ def shares(objective: Objective) -> torch.Tensor:
     return 1 - objective.label_vectors().diagonal()
 
 
+@pytest.mark.long
 @every_mixing
 def test_without_a_prior_exact_mixing_collapses(mixing: str):
     objective = trained(mixing, prior=0.0)
@@ -47,6 +48,7 @@ def test_without_a_prior_exact_mixing_collapses(mixing: str):
     assert accuracy(objective) > 0.95
 
 
+@pytest.mark.long
 @every_mixing
 @pytest.mark.parametrize("constraint", ["exact", "penalty"])
 def test_the_defaults_hold_mixing_off_its_ends(mixing: str, constraint: str):
@@ -57,6 +59,7 @@ def test_the_defaults_hold_mixing_off_its_ends(mixing: str, constraint: str):
     assert accuracy(objective) > 0.95
 
 
+@pytest.mark.long
 @every_mixing
 def test_strong_penalties_hold_mixing_off_its_ends(mixing: str):
     """Eq. 11 as printed puts the diagonal at (1 + (K - 1) c) / K, so a matrix needs a margin too."""

@@ -81,6 +81,7 @@ def test_a_state_of_another_objective_is_refused_before_anything_is_loaded(saved
         assert torch.equal(value, before[name])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_state_of_the_same_objective_is_loaded_from_every_format(case: Case, tmp_path: Path):
     state = case.settled(features=4, class_weight=True).state_dict()

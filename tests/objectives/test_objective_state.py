@@ -39,6 +39,7 @@ def test_loading_keeps_the_precision_of_the_objective():
     assert loaded.get_extra_state()["soft"].dtype == torch.float64
 
 
+@pytest.mark.long
 @every_case
 def test_a_snapshot_does_not_change_when_training_goes_on(case: Case):
     objective = case.settled(features=4)
@@ -71,6 +72,7 @@ def bad(sample, value):
     return outputs
 
 
+@pytest.mark.long
 @every_stateful_case
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf], ids=str)
 def test_a_loop_that_skips_bad_steps_recovers(case: Case, value: float):
@@ -121,6 +123,7 @@ def test_a_bad_batch_leaves_the_labels_of_other_classes_as_they_would_be():
     torch.testing.assert_close(objective.labels, expected)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", [WITH_LEARNED_STATE[0], WITH_LEARNED_STATE[-1]], ids=str)
 def test_a_bad_batch_is_survived_without_a_branch_on_values(case: Case):
     """One graph serves good and bad batches, so compiled code recovers as eager code does."""

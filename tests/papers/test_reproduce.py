@@ -353,6 +353,7 @@ def test_as_published_measures_as_001_did(tmp_path):
     assert cell["published"] == 92.7
 
 
+@pytest.mark.long
 def test_squared_errors_of_digits(tmp_path, tmp_path_factory, monkeypatch):
     monkeypatch.setenv("LABELKIN_DATA", str(mnist_folder(tmp_path_factory.mktemp("data"))))
     asked = {
@@ -423,6 +424,7 @@ def test_what_cannot_be_done_is_said(arguments, words):
     assert words in refused("reproduce", *arguments)
 
 
+@pytest.mark.long
 def test_what_needs_no_data_runs_anywhere():
     told = call("reproduce", "002-appendix").stdout
     assert "199 in the paper" in told

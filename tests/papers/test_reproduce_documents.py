@@ -52,6 +52,7 @@ def line_of(text, *words):
     return [cell.strip() for cell in found.strip("|").split("|")]
 
 
+@pytest.mark.long
 def test_committed_documents_follow_from_the_results():
     for name, text in documents(ROOT / "results").items():
         assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text, f"run `make docs`: {name} is out of date"
@@ -192,6 +193,7 @@ def test_a_damaged_file_is_named(tmp_path, content):
         documents(tmp_path)
 
 
+@pytest.mark.long
 def test_real_runs_through_the_whole_way(tmp_path):
     compared = compare(
         "digits",

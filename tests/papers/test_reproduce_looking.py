@@ -32,6 +32,7 @@ def objective_of(columns, row):
     return load_run(columns["digits"][row][0].record.path).model.objective
 
 
+@pytest.mark.long
 def test_nearest_labels(columns):
     embedding = objective_of(columns, "label-embedding").label_vectors()
     rows = embedding.clone().fill_diagonal_(-torch.inf)

@@ -431,6 +431,7 @@ def test_structured_rows_equal_dense_rows(seed):
         close(smoothed.dense(), relations.smooth(rows.dense(), 0.3))
 
 
+@pytest.mark.long
 @every_kind
 def test_rows_compile_in_one_graph(rows):
     index = torch.tensor([[0, 3], [1, 1]])

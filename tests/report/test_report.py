@@ -220,6 +220,7 @@ def test_the_leaderboard_ranks_by_accuracy_and_draws_intervals_to_scale():
     assert [line.cells[severity].best for line in board.lines] == [False, False, True]
 
 
+@pytest.mark.long
 def test_curves_are_means_over_seeds(digits: Comparison):
     for curve in mean_curves(digits):
         read = []
@@ -292,6 +293,7 @@ def test_names_are_text_and_nothing_else(hostile_page: tuple[Path, list[str]]):
     assert "&lt;script&gt;window.broken = 1&lt;/script&gt;" in subject["html"]
 
 
+@pytest.mark.long
 def test_only_the_pages_own_scripts_may_run(digits_page: Path):
     text = digits_page.read_text(encoding="utf-8")
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
@@ -302,6 +304,7 @@ def test_only_the_pages_own_scripts_may_run(digits_page: Path):
     assert set(policy[1].split("script-src ")[1].split(";")[0].split()) == hashes
 
 
+@pytest.mark.long
 def test_a_report_on_digits_is_small_and_soon_made(digits: Comparison, digits_page: Path, tmp_path: Path):
     """In processor time, which other programs on the machine do not lengthen; 15 objectives have 20 seconds."""
     start = process_time()
@@ -321,6 +324,7 @@ def panel(page: Page, key: str, subject: int = 0) -> Panel:
     return next(p for p in (*chosen.learned, *chosen.mistakes) if p.key == key)
 
 
+@pytest.mark.long
 def test_a_killed_run_is_left_out_and_named(digits: Comparison, tmp_path: Path):
     runs = copied(digits, tmp_path / "runs")
     killed = next(r for r in Store(runs).records() if r.label == "label-embedding" and r.seed == 1)
@@ -330,6 +334,7 @@ def test_a_killed_run_is_left_out_and_named(digits: Comparison, tmp_path: Path):
     assert any("one seed" in told for told in page.missing)
 
 
+@pytest.mark.long
 def test_what_is_gone_from_a_run_takes_nothing_else_with_it(digits: Comparison, tmp_path: Path):
     runs = copied(digits, tmp_path / "runs")
     for found in Store(runs).records():
@@ -374,6 +379,7 @@ def test_nothing_finished_gives_a_page_that_says_so(digits: Comparison, tmp_path
     assert "No run has finished" in render(page)
 
 
+@pytest.mark.long
 def test_objectives_without_probabilities_say_so(digits: Comparison):
     page = build_page(digits)
     labels = [subject.label for subject in page.subjects]
@@ -398,6 +404,7 @@ def reported(*arguments: object) -> object:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
+@pytest.mark.long
 def test_the_command_writes_a_page(digits: Comparison, tmp_path: Path):
     result = reported(digits.folder, "-o", tmp_path / "page.html")
     assert result.exit_code == 0, result.output

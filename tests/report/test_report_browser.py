@@ -20,6 +20,8 @@ from labelkin.report.figures._learning import Curve
 from labelkin.structure import _catalogue as catalogue
 from support.browsing import Opened, browser
 
+pytestmark = pytest.mark.slow
+
 pytest_plugins = ["support.report_pages"]
 OBJECTIVES = ["one-hot", "label-embedding", "static-labels"]  # as the runs have them
 FIGURES = [

@@ -21,6 +21,8 @@ from labelkin.training import Settings
 from labelkin.translate import load_translator
 from support.commands import call, refused
 
+pytestmark = pytest.mark.long
+
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "cf4e300"
 EXPECTED = json.loads((FIXTURES / "expected.json").read_text(encoding="utf-8"))
 CLASSIFIER = "runs/label-embedding-seed0-4db2ac0c3e87"

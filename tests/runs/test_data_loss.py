@@ -19,6 +19,8 @@ from labelkin.runs import train_run as train
 from labelkin.training import Settings
 from support.commands import call, refused
 
+pytestmark = pytest.mark.long
+
 TRAIN = ("train", "digits", "--objective", "one-hot", "--subset", 0.1, "--epochs", 1)
 SPEC = RunSpec(settings=Settings(epochs=1), data_options={"subset": 0.1})
 REFUSED = "the folder is not empty and does not contain a run"

@@ -14,6 +14,8 @@ from labelkin.runs import RunFolder, evaluate
 from support.commands import FOUND, PIXELS, call, refused, write_images
 from support.texts import paragraphs
 
+pytestmark = pytest.mark.long
+
 QUICK = ("--objective", "one-hot", "--epochs", "3", "--batch-size", "16", "--lr", "0.01")
 CHANGED = "the data changed since this run was trained"
 

@@ -15,6 +15,8 @@ from labelkin.runs import RunFolder, evaluate
 from labelkin.runs import _export_model as exporting
 from support.commands import FOUND, PIXELS, call, files_below, refused, write_images
 
+pytestmark = pytest.mark.long
+
 PLACES = {0: "round/0", 8: "round/8", 1: "straight/1", 7: "straight/7"}
 QUICK = ("--epochs", "2", "--batch-size", "64", "--lr", "0.01")
 

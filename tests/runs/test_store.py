@@ -15,6 +15,8 @@ from labelkin.runs import Store
 from labelkin.runs._run_files import RunInUse, is_locked, locked
 from support.commands import call, processor_seconds, refused, run_in, start
 
+pytestmark = pytest.mark.long
+
 QUICK = {"epochs": 2, "batch_size": 256}
 
 

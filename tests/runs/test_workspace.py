@@ -20,6 +20,8 @@ from labelkin.training import Settings
 from support.commands import call
 from support.sentences import write_corpus
 
+pytestmark = pytest.mark.long
+
 PACKAGE = Path(labelkin.__file__).parent
 NET = "lstm-512x2:embedding=8,hidden=8,layers=1,dropout=0.1"
 TABLE = "a,label\n" + "".join(f"{i}.5,{'xy'[i % 2]}\n" for i in range(20))

@@ -451,6 +451,7 @@ SUFFIXES = [".json", ".csv", ".nwk", ".newick", ".yaml", ".yml"]
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @settings(max_examples=25, deadline=None)
 @given(tree=taxonomies(max_leaves=15), data=st.data())

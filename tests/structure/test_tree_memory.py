@@ -41,6 +41,7 @@ def ask_everything(tree: Taxonomy) -> None:
     assert max(part.numel() for part in index if isinstance(part, torch.Tensor)) <= 2 * len(tree)
 
 
+@pytest.mark.long
 def test_a_tree_of_5000_levels_takes_little_memory() -> None:
     tree = chain(LEVELS)
     tracemalloc.start()

@@ -210,6 +210,7 @@ def test_real_hypernyms(wordnet: WordNet) -> None:
         wordnet.sense("automobil")
 
 
+@pytest.mark.long
 def test_distances_equal_a_search_over_the_file(wordnet: WordNet) -> None:
     above: dict[str, list[str]] = {}
     for line in wordnet._data.decode().splitlines():

@@ -30,6 +30,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunFolder]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["one-hot", "hierarchical", "adaptive-labels"])
 def test_the_final_metrics_are_those_of_the_kept_outputs(runs: dict[str, RunFolder], name: str):
     predictor, final, outputs = load_run(runs[name].path), runs[name].final, runs[name].outputs()
@@ -98,6 +99,7 @@ def test_batch_statistics_are_the_batchs_own_and_nothing_is_kept():
         assert net(inputs).reshape(16, 4, -1).mean((0, 2)).abs().max() > 0.1
 
 
+@pytest.mark.long
 def test_the_best_epoch_on_the_test_set_is_reported_where_asked_for():
     data = {"subset": 0.3}
     settings = {"epochs": 6, "batch_size": 64, "lr": 0.02}

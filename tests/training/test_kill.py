@@ -13,6 +13,8 @@ from labelkin.runs import train_run as train
 from labelkin.training import Interrupted, Settings
 from labelkin.training._progress import Silent
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parents[1] / "support"
 
 

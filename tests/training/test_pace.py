@@ -46,6 +46,7 @@ class Killed(BaseException):
     pass
 
 
+@pytest.mark.long
 def test_a_run_killed_between_two_saves_goes_on_from_the_first(tmp_path: Path, monkeypatch):
     spec = RunSpec(
         objective="retrospection",

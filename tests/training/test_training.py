@@ -32,6 +32,7 @@ def weights(model: nn.Module) -> torch.Tensor:
     return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("objective", ["one-hot", "hierarchical", "semantic-smoothing"])
 @pytest.mark.parametrize("parts", [2, 3])
 def test_a_batch_in_parts_is_the_batch(digits, objective: str, parts: int):
@@ -135,6 +136,7 @@ def test_gradients_are_clipped(digits):
     assert (weights(model) - before).norm() == pytest.approx(1e-3, rel=1e-2)
 
 
+@pytest.mark.long
 def test_bf16_and_compiled_training_learn(digits):
     for settings in (Settings(epochs=3, lr=5e-3, precision="bf16-mixed"), Settings(epochs=3, lr=5e-3, compile=True)):
         trained = Trainer(model_for(digits, "adaptive-labels"), Classify(digits), settings).fit()

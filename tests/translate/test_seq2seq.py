@@ -155,6 +155,7 @@ def test_wrong_nets_are_refused(text: str, message: str):
         build_sequence_net(text, 5, 5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("objective", "options", "epochs"),
     [
@@ -193,6 +194,7 @@ class _Silent(Translate):
         return ()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
 @pytest.mark.parametrize("options", KINDS)
 def test_a_wide_beam_finds_what_scoring_every_sentence_finds(options: dict, penalty: float):

@@ -232,6 +232,7 @@ def test_ranks_share_a_batch():
         assert sum(float(part.weight.sum()) for part in parts) == float(whole.weight.sum())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("languages", ["en-de", "en-fr", "de-en"])
 def test_multi30k_is_known_by_name(languages: str, monkeypatch):
     folders = [Path(os.environ.get("LABELKIN_DATA", "data")), SHARED]
