@@ -2,12 +2,10 @@
 
 from labelkin.objectives._adaptive import AdaptiveLabels
 from labelkin.objectives._base import Objective
-from labelkin.objectives._batch import Batch, Loss
 from labelkin.objectives._conditional import ConditionalSoftmax, HierarchicalCrossEntropy
-from labelkin.objectives._context import Context
 from labelkin.objectives._flat import ConfidencePenalty, LabelSmoothing, OneHot
 from labelkin.objectives._hierarchical import ConvexHierarchical, Hierarchical
-from labelkin.objectives._label_embedding import CompressedLabelEmbedding, LabelEmbedding, TwoHeads
+from labelkin.objectives._label_embedding import CompressedLabelEmbedding, LabelEmbedding
 from labelkin.objectives._mixed import MixedCrossEntropy
 from labelkin.objectives._pretrained_embedding import PretrainedLabelEmbedding
 from labelkin.objectives._retrospection import Retrospection
@@ -32,27 +30,3 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "retrospection": Retrospection,
     "static-labels": StaticLabels,
 }
-
-__all__ = [
-    "OBJECTIVES",
-    "AdaptiveLabels",
-    "Batch",
-    "CompressedLabelEmbedding",
-    "ConditionalSoftmax",
-    "ConfidencePenalty",
-    "Context",
-    "ConvexHierarchical",
-    "Hierarchical",
-    "HierarchicalCrossEntropy",
-    "LabelEmbedding",
-    "LabelSmoothing",
-    "Loss",
-    "MixedCrossEntropy",
-    "Objective",
-    "OneHot",
-    "PretrainedLabelEmbedding",
-    "Retrospection",
-    "SemanticSmoothing",
-    "StaticLabels",
-    "TwoHeads",
-]
