@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from labelkin.bench import _references as references
-from labelkin.functional import TreeIndex, tree_index
-from labelkin.functional import _kernels as kernels
+from labelkin.functional import TreeIndex, kernels, tree_index
 from labelkin.structure import Taxonomy
 
 Loss = Callable[[Tensor, Tensor], Tensor]

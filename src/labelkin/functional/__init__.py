@@ -1,6 +1,6 @@
 """The equations of all methods as pure functions on tensors. Losses are returned per sample; objectives reduce them."""
 
-from labelkin.functional import _kernels as _kernels
+from labelkin.functional import _kernels as kernels  # noqa: F401  (for benchmarks; no part of the public interface)
 from labelkin.functional._adaptive import ClassSums, class_sums, label_distances, leave_one_out_means, repel
 from labelkin.functional._adaptive import distance_to as distance_to
 from labelkin.functional._adaptive import sum_by_class as sum_by_class
