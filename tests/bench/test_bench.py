@@ -13,6 +13,7 @@ from labelkin.bench import (
     time_many_labels,
     time_metrics,
     time_naa,
+    time_training,
     time_tree_losses,
 )
 from labelkin.bench import _metrics as bench_metrics
@@ -169,3 +170,13 @@ def test_the_command_prints_a_table_and_json(arguments, heading: str):
 def test_sizes_that_cannot_be_are_refused(call, sentence: str):
     with pytest.raises(InputError, match=sentence):
         call()
+
+
+def test_training_times_count_steps_and_evaluations():
+    found = time_training(["one-hot"], backbone="tiny-cnn", samples=320, batch=64, epochs=3, precision="32-true")
+    row = found.rows[0]
+    assert (row.objective, row.way, row.note) == ("one-hot", "plain", None)
+    assert row.epoch > 0
+    assert row.end > 0
+    assert row.first_step > 0
+    assert row.loss < 6

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from labelkin.bench._result import Row as Row
     from labelkin.bench._result import Slow as Slow
     from labelkin.bench._result import as_dict as as_dict
+    from labelkin.bench._training import TRAINING_WAYS as TRAINING_WAYS
+    from labelkin.bench._training import EpochTimes as EpochTimes
+    from labelkin.bench._training import TrainingTimes as TrainingTimes
+    from labelkin.bench._training import time_training as time_training
+    from labelkin.bench._training import training_times_as_dict as training_times_as_dict
     from labelkin.bench._tree_losses import TreeLosses as TreeLosses
     from labelkin.bench._tree_losses import time_tree_losses as time_tree_losses
     from labelkin.bench._tree_losses import tree_losses_as_dict as tree_losses_as_dict
@@ -32,6 +37,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_metrics": ["time_metrics"],
         "_naa": ["time_naa"],
         "_result": ["Benchmark", "Row", "Slow"],
+        "_training": ["EpochTimes", "TrainingTimes", "time_training"],
         "_tree_losses": ["TreeLosses", "time_tree_losses"],
     },
     internal={
@@ -39,6 +45,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_many_labels": ["many_labels_as_dict"],
         "_peers": ["missing"],
         "_result": ["as_dict"],
+        "_training": ["TRAINING_WAYS", "training_times_as_dict"],
         "_tree_losses": ["tree_losses_as_dict"],
     },
 )

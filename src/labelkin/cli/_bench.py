@@ -79,6 +79,58 @@ def tree_losses(
         _say_tree_losses(one)
 
 
+@app.command()
+def training(
+    objectives: Annotated[
+        list[str] | None, Argument(help="Objectives. Default: one-hot and label-embedding.", metavar="OBJECTIVE")
+    ] = None,
+    backbone: Annotated[str, Option(help="Backbone.")] = "resnet-18",
+    samples: Samples = 50_000,
+    batch: Annotated[int, Option(help="Batch size.")] = 128,
+    epochs: Annotated[int, Option(help="Number of epochs; the first one is not timed.")] = 4,
+    size: Annotated[int, Option(help="Height and width of the images in pixels.")] = 32,
+    ways: Annotated[
+        list[str] | None,
+        Option("--way", help="plain, captured, compiled, or 'compiled and captured'. Default: plain and captured."),
+    ] = None,
+    precision: Annotated[str, Option(help="Floating-point precision.")] = "bf16-mixed",
+    output: Annotated[Path | None, Option("-o", "--output", help="Write the results to this JSON file.")] = None,
+    json: Json = False,
+) -> None:
+    """Time training epochs on random images with the classes of CIFAR-100, on a GPU if available."""
+    from json import dumps
+
+    from labelkin._checks import check_choice
+    from labelkin._files import write_text
+    from labelkin.bench import TRAINING_WAYS, time_training, training_times_as_dict
+
+    for way in ways or ():
+        check_choice("way", way, tuple(TRAINING_WAYS))
+    found = time_training(
+        objectives or ["one-hot", "label-embedding"],
+        backbone=backbone,
+        samples=samples,
+        batch=batch,
+        epochs=epochs,
+        size=size,
+        ways=ways,
+        precision=precision,
+    )
+    if output is not None:
+        write_text(output, dumps(training_times_as_dict(found), indent=1) + "\n")
+    if json:
+        say_json(training_times_as_dict(found))
+        return
+    say(f"{found.backbone}, {found.samples:,} images, batch {found.batch}, {found.machine.device}, seconds")
+    rows = [
+        (row.objective, row.way, f"{row.epoch:.2f}", f"{row.end:.2f}", f"{row.first_step:.1f}", f"{row.loss:.4f}")
+        for row in found.rows
+    ]
+    say_table(("objective", "way", "epoch", "evaluation", "first step", "last loss"), rows)
+    for note in dict.fromkeys(row.note for row in found.rows if row.note):
+        say(f"Not captured: {note}.")
+
+
 @app.command("many-labels")
 def many_labels(
     labels: Annotated[int, Option(help="Number of labels.")] = 50_000,

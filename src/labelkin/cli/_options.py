@@ -246,6 +246,14 @@ class TrainingOptions:
         bool, Option("--compile", help="Compile the model with torch.compile.", rich_help_panel="Machine")
     ] = False
     workers: Annotated[int, Option(help="Number of processes that load images.", rich_help_panel="Machine")] = 0
+    graph: Annotated[
+        str,
+        Option(
+            help="Capture training steps as CUDA graphs: the same results, faster. auto: where it is possible.",
+            metavar="auto|on|off",
+            rich_help_panel="Machine",
+        ),
+    ] = "auto"
 
     def settings(self) -> dict[str, Any]:
         """Return the keyword arguments of `labelkin.training.Settings`."""

@@ -15,7 +15,7 @@ from labelkin.runs import Record, settings_that_count
 
 REFERENCE = "one-hot"
 # Settings in which the runs of one comparison may differ.
-IGNORED_SETTINGS = ("seed", "workers", "threads", "devices", "strategy", "accelerator")
+IGNORED_SETTINGS = ("seed", "workers", "graph", "threads", "devices", "strategy", "accelerator")
 # Metrics that a row averages over seeds, besides accuracy and seconds.
 MEANS = ("top5", "severity", "ahd5", "ece", "crm_accuracy", "crm_severity", "crm_ahd5", "structure", "bleu")
 

@@ -102,6 +102,13 @@ class UnweightedMinibatch(Minibatch):
         return False
 
 
+class Visits(NamedTuple):
+    """The order in which an epoch visits the samples, and the random numbers (n, numbers) of their augmentations."""
+
+    order: Tensor
+    draws: Tensor
+
+
 class Batches:
     """Iterate over the batches of a split, one epoch at a time.
 
@@ -197,16 +204,44 @@ class Batches:
         check_count("start", start, least=0)
         if start > self.steps:
             raise InputError(f"start: expected a step from 0 to {self.steps}, got {start}.")
-        order = self._order(epoch).to(self.device)
-        draws = uniforms(len(order), self.augment.numbers, seed=self.seed, epoch=epoch).to(self.device)
+        order, draws = self.visits(epoch)
         firsts = range(start * self.batch_size, len(order), self.batch_size)
         spans = [slice(first, min(first + self.batch_size, len(order))) for first in firsts]
         batches = self._from_memory(order, spans) if self._inputs is not None else self._from_files(order, spans)
         for batch, span in zip(batches, spans, strict=True):
-            inputs = batch.inputs
-            if self.augment.numbers:
-                inputs = self.augment(inputs, draws[span][self._shard(span).rows])
-            yield batch._replace(inputs=inputs if self.normalize is None else self.normalize(inputs))
+            yield batch._replace(inputs=self._prepared(batch.inputs, draws[span][self._shard(span).rows]))
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the samples are on the device, so that `take` works."""
+        return self._inputs is not None
+
+    def visits(self, epoch: int) -> Visits:
+        """Return the order of an epoch and the random numbers of its augmentations, on the device.
+
+        Args:
+            epoch: Number of the epoch, from 0.
+        """
+        order = self._order(epoch)
+        draws = uniforms(len(order), self.augment.numbers, seed=self.seed, epoch=epoch)
+        return Visits(order.to(self.device), draws.to(self.device))
+
+    def take(self, index: Tensor, draws: Tensor) -> Minibatch:
+        """Return the batch of some samples in memory; nothing is read from the device, so CUDA can capture it.
+
+        Args:
+            index: (n,) positions of the samples, on the device.
+            draws: (n, numbers) random numbers of the augmentations, on the device.
+        """
+        assert self._inputs is not None
+        weight = torch.ones(len(index), device=self.device)
+        return UnweightedMinibatch(self._prepared(self._inputs[index], draws), self._targets[index], index, weight)
+
+    def _prepared(self, inputs: Tensor, draws: Tensor) -> Tensor:
+        """Augment and normalize the inputs of a batch."""
+        if self.augment.numbers:
+            inputs = self.augment(inputs, draws)
+        return inputs if self.normalize is None else self.normalize(inputs)
 
     def _order(self, epoch: int) -> Tensor:
         """Return the positions of the samples in the order of the epoch."""

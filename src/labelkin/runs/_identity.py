@@ -14,7 +14,7 @@ from labelkin.runs._kinds import kind_of
 from labelkin.runs._spec import RunSpec
 
 # Options for where data are and how they are read. They do not change results.
-PLACES = {"data_options": ("data_dir",), "settings": ("workers",)}
+PLACES = {"data_options": ("data_dir",), "settings": ("workers", "graph")}
 
 
 def run_id(spec: RunSpec) -> str:

@@ -1,6 +1,6 @@
 """The training loop: Lightning Fabric, an evaluation after each epoch, and checkpoints that survive a kill at any time."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from math import isfinite
 from time import perf_counter
@@ -10,17 +10,18 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError
-from labelkin.functional import sum_over_processes
 from labelkin.objectives import Objective
+from labelkin.training._captured_steps import make_steps
 from labelkin.training._checkpoint import Checkpoint, Pace, State
 from labelkin.training._fabric import make_fabric, place_of
 from labelkin.training._interrupt import Diverged, Interrupted, StopAfterStep
 from labelkin.training._loss_sum import LossSum
 from labelkin.training._model import Model
-from labelkin.training._optimizer import learning_rate, make_optimizer, match_memory_format
+from labelkin.training._optimizer import make_optimizer, match_memory_format
 from labelkin.training._packing import state_of
 from labelkin.training._progress import Progress, Silent
 from labelkin.training._settings import Settings
+from labelkin.training._steps import Workbench
 from labelkin.training._task import Evaluation, Task, batch_statistics
 
 
@@ -94,6 +95,7 @@ class Trainer:
         self.loss_sum = LossSum(torch.device("cpu"))  # of the current epoch
         self.history: list[dict[str, float]] = []
         self.seconds = 0.0
+        self.noted = False  # whether the user was told why steps are not captured
         self.pace = Pace()
         self.best: dict[str, Any] | None = None  # the weights of the best epoch so far
 
@@ -132,8 +134,20 @@ class Trainer:
         optimizer = make_optimizer(self.model, self.settings)
         self.forward, self.optimizer = self.fabric.setup(self._maybe_compiled(), optimizer)
         self.batches = self.task.batches(self.settings, self.place)
+        self.loss_sum = LossSum(self.place.device)
         if resume:
             self._restore()
+        bench = Workbench(
+            self.fabric,
+            self.forward,
+            self.optimizer,
+            self.task,
+            self.batches,
+            self.settings,
+            self.place,
+            self.loss_sum,
+        )
+        self.steps = make_steps(bench, self.model.objective)
 
     def _maybe_compiled(self) -> Any:
         """Return the model, compiled if the settings request it."""
@@ -146,43 +160,22 @@ class Trainer:
         """Train the remaining steps of an epoch; on Ctrl-C save the state and raise `Interrupted`."""
         self.model.train()
         if self.step == 0:
-            self.loss_sum = LossSum(self.place.device)
+            self.loss_sum.reset()
             self.model.objective.begin_epoch(epoch, self.settings.epochs)
         begun = perf_counter()
-        for batch in self.batches.epoch(epoch, start=self.step):
-            loss = self._take_step(batch, epoch * len(self.batches) + self.step)
-            self.loss_sum.add(loss)
+        for loss in self.steps.epoch(epoch, start=self.step):
             self.step += 1
             progress.step(epoch, self.step, loss)
             if self.step < len(self.batches) and stop.agreed(self.place.device):
                 self.seconds += perf_counter() - begun
                 self._save()
                 raise Interrupted
+        if self.place.device.type == "cuda":
+            torch.cuda.synchronize(self.place.device)  # or the time would not include the last steps
         self.seconds += perf_counter() - begun
-
-    def _take_step(self, batch: Any, step: int) -> Tensor:
-        """Update the weights once and return the batch's loss, which stays on the device.
-
-        With gradient accumulation the batch is computed in parts, and each part's loss is scaled by its share of the
-        batch's weight.
-        """
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(self.settings, step, len(self.batches))
-        self.optimizer.zero_grad(set_to_none=True)
-        parts = self.task.parts(batch, self.settings.accumulate)
-        total = torch.zeros((), device=self.place.device)
-        for place, (part, share) in enumerate(zip(parts, _shares(parts), strict=True)):
-            with self.fabric.no_backward_sync(self.forward, enabled=place < len(parts) - 1):
-                loss = self.task.loss(self.forward, part) * share
-                self.fabric.backward(loss)
-            total += loss.detach()
-        if self.settings.clip is not None:
-            norm = self.fabric.clip_gradients(
-                self.forward, self.optimizer, max_norm=self.settings.clip, error_if_nonfinite=False
-            )  # its own check would wait for the device
-            total = torch.where(norm.isfinite(), total, norm.to(total.dtype))  # reported at the end of the epoch
-        self.optimizer.step()
-        return total
+        if self.steps.not_captured is not None and not self.noted:
+            progress.note(f"steps are not captured as CUDA graphs: {self.steps.not_captured}")
+            self.noted = True
 
     @torch.no_grad()
     def _end_epoch(self, epoch: int, progress: Progress, stop: StopAfterStep) -> None:
@@ -196,7 +189,8 @@ class Trainer:
             raise Diverged(
                 f"Loss became NaN or infinite in epoch {epoch + 1}; training stopped. Lower lr, or clip gradients (clip)."
             )
-        row = {"epoch": epoch + 1, "lr": self.optimizer.param_groups[0]["lr"], "loss": mean_loss}
+        last_rate = self.steps.rate(epoch, len(self.batches) - 1)
+        row = {"epoch": epoch + 1, "lr": last_rate, "loss": mean_loss}
         row |= self.model.objective._figures()
         for part in self.task.parts_evaluated:
             row |= {f"{part}_{name}": value for name, value in self._evaluate(part).metrics.items()}
@@ -265,7 +259,7 @@ class Trainer:
         }
         tensors = {
             "model": state_of(self.model),
-            "optimizer": self.optimizer.state_dict(),
+            "optimizer": self.steps.optimizer_state(),
             "best": self.best,
             "random": {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all()},
         }
@@ -279,7 +273,6 @@ class Trainer:
             return
         progress, tensors = found
         self.epoch, self.step = progress["epoch"], progress["step"]
-        self.loss_sum = LossSum(self.place.device)
         if "losses" in progress:
             self.loss_sum.restore(*progress["losses"][self.place.rank])
         else:  # older states have one sum for all processes
@@ -312,11 +305,3 @@ def _check_mean(objective: Objective, settings: Settings) -> None:
             "accumulate: a mean that is divided by class weights is not the mean of its parts; set accumulate to 1, or "
             "class_weight_divisor to 'samples'."
         )
-
-
-def _shares(parts: Sequence[Any]) -> Sequence[Tensor | float]:
-    """Return each part's share of the batch's sample weight, over all processes."""
-    if len(parts) == 1:
-        return [1.0]
-    weights = sum_over_processes(torch.stack([part.weight.sum() for part in parts]))
-    return (weights / weights.sum()).unbind()

@@ -27,18 +27,25 @@ class LossSum:
         exact = device.type == "cpu" if exact is None else exact
         self.dtype = torch.float64 if exact else torch.float32
         self.device = device
-        self._sum = self._error = torch.zeros((), dtype=self.dtype, device=device)
+        self._sum = torch.zeros((), dtype=self.dtype, device=device)
+        self._error = torch.zeros_like(self._sum)
 
+    def reset(self) -> None:
+        """Begin again at 0."""
+        self._sum.zero_()
+        self._error.zero_()
+
+    @torch.no_grad()
     def add(self, loss: Tensor) -> None:
-        """Add a loss; nothing is read from the device."""
+        """Add a loss in place; nothing is read from the device, so CUDA can capture it."""
         loss = loss.detach().to(self.dtype)
         if self.dtype == torch.float64:
-            self._sum = self._sum + loss
+            self._sum.add_(loss)
             return
         corrected = loss - self._error
         after = self._sum + corrected
-        self._error = (after - self._sum) - corrected
-        self._sum = after
+        self._error.copy_((after - self._sum) - corrected)
+        self._sum.copy_(after)
 
     def value(self) -> float:
         """Return the sum; waits for the device."""
@@ -60,5 +67,5 @@ class LossSum:
 
     def restore(self, total: float, error: float = 0.0) -> None:
         """Continue from a sum and its error, as `parts` returns them, with the same bits."""
-        self._sum = torch.tensor(total, dtype=self.dtype, device=self.device)
-        self._error = torch.tensor(error, dtype=self.dtype, device=self.device)
+        self._sum.fill_(total)
+        self._error.fill_(error)

@@ -28,6 +28,10 @@ class Progress(Protocol):
         """Report a finished epoch, counted from 0, and its metrics."""
         ...
 
+    def note(self, text: str) -> None:
+        """Report something a user may want to know about how the run is computed."""
+        ...
+
     def __enter__(self) -> Self: ...
     def __exit__(self, *error: object) -> None: ...
 
@@ -39,6 +43,9 @@ class Silent:
         pass
 
     def epoch(self, epoch: int, metrics: Mapping[str, float]) -> None:
+        pass
+
+    def note(self, text: str) -> None:
         pass
 
     def __enter__(self) -> Self:
@@ -64,6 +71,9 @@ class Lines(Silent):
             f"{self.title}  epoch {epoch + 1}/{self.epochs}  {metrics_text(metrics)}  {monotonic() - self.begun:.1f} s",
             flush=True,
         )
+
+    def note(self, text: str) -> None:
+        print(f"{self.title}  {text}", flush=True)
 
 
 class Bars(Silent):
@@ -109,6 +119,9 @@ class Bars(Silent):
     def epoch(self, epoch: int, metrics: Mapping[str, float]) -> None:
         shown = {name: value for name, value in metrics.items() if name.endswith("accuracy")}
         self.measured = "".join(f"  {name} {value:.3f}" for name, value in shown.items())
+
+    def note(self, text: str) -> None:
+        self.bar.console.print(f"{self.title}  {text}", markup=False, highlight=False)
 
     def __enter__(self) -> Self:
         self.bar.start()

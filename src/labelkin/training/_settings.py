@@ -10,6 +10,7 @@ SCHEDULES = ("constant", "step", "linear", "cosine", "exponential")
 PRECISIONS = ("32-true", "64-true", "bf16-mixed")
 EVALUATIONS = ("eval", "batch-statistics")
 REPORTS = ("auto", "last", "best-test")
+GRAPHS = ("auto", "on", "off")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +43,8 @@ class Settings:
         precision: "32-true", "64-true" or "bf16-mixed".
         compile: Whether to compile the model.
         workers: The number of processes that read image files ahead.
+        graph: Whether to capture training steps as CUDA graphs, which gives the same results faster: "auto" (where it is
+            possible), "on" (raise an error where it is not) or "off".
 
     Example:
         >>> Settings(epochs=3, optimizer="sgd", lr=0.1).epochs
@@ -73,6 +76,7 @@ class Settings:
     precision: str = "32-true"
     compile: bool = False
     workers: int = 0
+    graph: str = "auto"
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -86,6 +90,7 @@ class Settings:
         check_choice("precision", self.precision, PRECISIONS)
         check_choice("evaluation", self.evaluation, EVALUATIONS)
         check_choice("report", self.report, REPORTS)
+        check_choice("graph", self.graph, GRAPHS)
         check_number("lr", self.lr, low=0, open_low=True)
         check_number("momentum", self.momentum, low=0, high=1)
         check_number("weight_decay", self.weight_decay, low=0)

@@ -49,6 +49,7 @@ def batch_statistics(net: nn.Module) -> Iterator[None]:
 
 
 EVALUATION_BATCH = 1024  # samples on each process
+MOST_WAITING = 2**26  # scores that stay on the device before they are moved to the CPU
 
 
 class Place(NamedTuple):
@@ -204,14 +205,17 @@ class Classify(Task):
 
     def evaluate(self, model: Model, part: str, place: Place) -> Evaluation:
         """Compute the scores of all samples of a part and their summary metrics."""
-        batches: list[list[Tensor]] = []
+        moved: list[list[Tensor]] = []
+        waiting: list[list[Tensor]] = []  # on the device, so that batches do not wait for each other
         for batch in self._in_order(part, place):
             scores = model.objective.scores(_outputs(model, batch))
-            gathered = [
-                place.gather(field).flatten(0, 1) for field in (scores, batch.targets, batch.index, batch.weight)
-            ]
-            batches.append([field[gathered[3] > 0].cpu() for field in gathered[:3]])
-        scores, target, index = (torch.cat(field) for field in zip(*batches, strict=True))
+            fields = (scores, batch.targets, batch.index, batch.weight)
+            waiting.append([place.gather(field).flatten(0, 1) for field in fields])
+            if sum(fields[0].numel() for fields in waiting) > MOST_WAITING:
+                moved.append(_real_rows(waiting))
+                waiting = []
+        moved += [_real_rows(waiting)] if waiting else []
+        scores, target, index = (torch.cat(field) for field in zip(*moved, strict=True))
         order = index.argsort()
         scores, target = scores[order].float(), target[order]
         return Evaluation(metrics.summary(scores, target, self.taxonomy), {"scores": scores, "target": target})
@@ -219,6 +223,12 @@ class Classify(Task):
     def final_metrics(self, model: Model, tested: Evaluation) -> dict[str, float]:
         """Return the metrics of `training.final_metrics`."""
         return final_metrics(model.objective, tested.outputs["scores"], tested.outputs["target"], self.taxonomy)
+
+
+def _real_rows(gathered: list[list[Tensor]]) -> list[Tensor]:
+    """Return scores, targets and positions of gathered batches on the CPU, without padding."""
+    *fields, weight = (torch.cat(field) for field in zip(*gathered, strict=True))
+    return [field[weight > 0].cpu() for field in fields]
 
 
 def _outputs(model: Model, batch: Minibatch) -> Any:
