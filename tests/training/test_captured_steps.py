@@ -207,13 +207,14 @@ class TestOnAGpu:
             def note(self, text: str) -> None:
                 notes.append(text)
 
-        net = models.build("tiny-cnn", digits.shape)
-        model = Model(net, Waits(digits.classes, features=net.features))
+        net = nn.Sequential(nn.Flatten(), nn.Linear(64, 64), nn.ReLU(), nn.Dropout(0.1))
+        model = Model(net, Waits(digits.classes, features=64))
         settings = Settings(epochs=4, batch_size=40)
         trained = Trainer(model, Classify(digits), settings, progress=lambda steps: Noted()).fit()
         assert trained.history[-1]["loss"] < trained.history[0]["loss"]
         assert len(notes) == 1
         assert "not captured" in notes[0]
+        assert len(torch.rand(2, device="cuda").unique()) == 2  # the generator still works
         with pytest.raises(InputError, match="cannot be captured"):
             Trainer(model, Classify(digits), Settings(epochs=4, batch_size=40, graph="on")).fit()
 

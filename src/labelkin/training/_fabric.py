@@ -19,7 +19,7 @@ def make_fabric(settings: Settings) -> Any:
         fabric = require("lightning_fabric", extra="train", use=use)
     except MissingExtra:
         fabric = require("lightning.fabric", extra="train", use=use)
-    with _without_advice():
+    with without_advice():
         return fabric.Fabric(
             accelerator=settings.accelerator,
             devices=settings.devices,
@@ -29,7 +29,7 @@ def make_fabric(settings: Settings) -> Any:
 
 
 @contextmanager
-def _without_advice() -> Iterator[None]:
+def without_advice() -> Iterator[None]:
     """Silence Fabric's hints on precision, which it would print for every run; warnings are still shown."""
     loggers = [
         logging.getLogger(f"{package}.utilities.rank_zero") for package in ("lightning_fabric", "lightning.fabric")

@@ -13,7 +13,7 @@ from labelkin._checks import InputError
 from labelkin.objectives import Objective
 from labelkin.training._captured_steps import make_steps
 from labelkin.training._checkpoint import Checkpoint, Pace, State
-from labelkin.training._fabric import make_fabric, place_of
+from labelkin.training._fabric import make_fabric, place_of, without_advice
 from labelkin.training._interrupt import Diverged, Interrupted, StopAfterStep
 from labelkin.training._loss_sum import LossSum
 from labelkin.training._model import Model
@@ -125,7 +125,8 @@ class Trainer:
     def _prepare(self, resume: bool) -> None:
         """Place model, optimizer and data on the device, and restore the saved state if requested."""
         self.fabric = make_fabric(self.settings)
-        self.fabric.launch()
+        with without_advice():
+            self.fabric.launch()
         torch.manual_seed(self.settings.seed)
         self.place = place_of(self.fabric)
         self.model.to(self.place.device)
