@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, check_names, listed, near
+from labelkin._numpy_files import load_numpy
 from labelkin.audit._schema import with_suggestions
-from labelkin.data import CLASS_NAME_KEYS, load_arrays
+from labelkin.data import CLASS_NAME_KEYS
 from labelkin.relations import check_not_negative, read_square
 
 MATRIX = "costs"
@@ -97,7 +98,7 @@ def _read_csv(path: Path) -> CostTable:
 
 
 def _read_npz(path: Path) -> CostTable:
-    arrays = load_arrays(path)
+    arrays = load_numpy(path)
     names = (
         next((arrays[key] for key in CLASS_NAME_KEYS if key in arrays), None) if isinstance(arrays, Mapping) else None
     )

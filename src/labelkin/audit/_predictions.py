@@ -10,9 +10,10 @@ from torch import Tensor
 
 from labelkin._arrays import check_probs
 from labelkin._checks import InputError, check_names, counted, listed, near
+from labelkin._numpy_files import load_numpy
 from labelkin.audit._read_files import read_arrays, read_table
 from labelkin.audit._schema import Fields, Floats, Kind, Raw, class_positions
-from labelkin.data import class_names, load_arrays
+from labelkin.data import class_names
 
 SUFFIXES = (".npz", ".csv", ".jsonl", ".parquet")
 TOLERANCE = 1e-2  # of a row's sum; wide, because text files often hold few decimals
@@ -61,7 +62,7 @@ def read_raw(source: Source, kind: str | None, fields: Fields) -> Raw:
         raise InputError(f"{path}: the file is empty.")
     if path.suffix.lower() != ".npz":
         return read_table(path, kind, fields)
-    arrays = load_arrays(path)
+    arrays = load_numpy(path)
     if not isinstance(arrays, Mapping):
         raise InputError(
             f"{path}: expected an .npz file of named arrays, got a single array; write it with "

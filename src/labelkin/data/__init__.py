@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from labelkin.data._readers.arrays import TARGET_KEYS as TARGET_KEYS
     from labelkin.data._readers.arrays import check_finite as check_finite
     from labelkin.data._readers.arrays import labels_beside as labels_beside
-    from labelkin.data._readers.arrays import load_arrays as load_arrays
     from labelkin.data._readers.folders import SPLIT_NAMES as SPLIT_NAMES
     from labelkin.data._readers.images import OnError as OnError
     from labelkin.data._readers.images import UnreadableImage as UnreadableImage
@@ -98,7 +97,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_inventory": ["fetch_by_name", "inventory"],
         "_locate": ["find_or_download"],
         "_order": ["Ints", "shard", "shuffled"],
-        "_readers.arrays": ["CLASS_NAME_KEYS", "TARGET_KEYS", "check_finite", "labels_beside", "load_arrays"],
+        "_readers.arrays": ["CLASS_NAME_KEYS", "TARGET_KEYS", "check_finite", "labels_beside"],
         "_readers.folders": ["SPLIT_NAMES"],
         "_readers.images": ["OnError"],
         "_readers.tables": ["parse_number", "read_rows"],

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, listed, near
+from labelkin._numpy_files import load_numpy
 from labelkin.data._dataset import ArraySplit, Dataset
 from labelkin.data._encoders import restored
 from labelkin.data._loading import TABLES, part_tables
-from labelkin.data._readers.arrays import INPUT_KEYS, as_inputs, check_finite, load_arrays
+from labelkin.data._readers.arrays import INPUT_KEYS, as_inputs, check_finite
 from labelkin.data._readers.images import SUFFIXES, ImageForm, OnError, read_images
 from labelkin.data._readers.tables import column_roles, read_rows, row_numbers
 from labelkin.data._readers.texts import TEXT, TextSplit, check_utf8, column_place, decoded, warn_unknown, without_words
@@ -201,7 +202,7 @@ def _from_images(
 
 
 def _from_array(file: Path, shape: tuple[int, ...]) -> UnlabeledBatch:
-    array = load_arrays(file)
+    array = load_numpy(file)
     if not isinstance(array, np.ndarray):
         named = {name.lower(): part for name, part in array.items()}
         known = [name for name in INPUT_KEYS if name in named]

@@ -10,6 +10,7 @@ import torch
 
 from labelkin import models, relations
 from labelkin._checks import InputError, check_choice
+from labelkin._numpy_files import load_numpy
 from labelkin.data import ArraySplit, Dataset, FileSplit, class_vectors
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.structure import Taxonomy, load_tree
@@ -76,7 +77,7 @@ def _read_matrix(path: Path) -> torch.Tensor:
     """Read K x K numbers from a .npy or .csv file."""
     check_choice("relation", path.suffix.lower(), (".npy", ".csv"))
     try:
-        values = np.load(path) if path.suffix.lower() == ".npy" else np.loadtxt(path, delimiter=",", ndmin=2)
+        values = load_numpy(path) if path.suffix.lower() == ".npy" else np.loadtxt(path, delimiter=",", ndmin=2)
         return torch.as_tensor(values, dtype=torch.float64)
     except (ValueError, TypeError, OSError) as error:
         raise InputError(f"{path}: expected a file of K x K numbers ({error}).") from error

@@ -7,7 +7,6 @@ interrupted encoding continues where it stopped. The cache stores a digest of ea
 import io
 import os
 import sys
-import zipfile
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from labelkin._checks import InputError
 from labelkin._files import write_bytes
+from labelkin._numpy_files import load_numpy
 from labelkin.data._locate import cache_folder
 
 VARIABLE = "LABELKIN_CACHE"
@@ -54,11 +54,11 @@ def _known(folder: Path, wanted: set[bytes]) -> dict[bytes, npt.NDArray[np.float
     found: dict[bytes, npt.NDArray[np.float32]] = {}
     for file in sorted(folder.glob("*.npz")):
         try:
-            with np.load(file, allow_pickle=False) as part:
-                digests = [row.tobytes() for row in part["digests"]]
-                if not wanted.isdisjoint(digests):
-                    found.update((d, row) for d, row in zip(digests, part["features"], strict=True) if d in wanted)
-        except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            part = load_numpy(file)
+            digests = [row.tobytes() for row in part["digests"]]
+            if not wanted.isdisjoint(digests):
+                found.update((d, row) for d, row in zip(digests, part["features"], strict=True) if d in wanted)
+        except (InputError, ValueError, KeyError, IndexError, TypeError) as error:
             raise InputError(f"{file}: not a readable file of the feature cache ({error}); remove it.") from error
     return found
 

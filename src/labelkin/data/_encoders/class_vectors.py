@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, check_names, listed, near
+from labelkin._numpy_files import load_numpy
 from labelkin.data._encoders import encoder
 from labelkin.data._encoders.hashed import HashedTfidf
-from labelkin.data._readers.arrays import load_arrays
 from labelkin.data._readers.tables import read_rows
 
 TABLES = (".csv", ".jsonl", ".parquet")
@@ -70,7 +70,7 @@ def spoken(name: str) -> str:
 
 
 def _from_array(path: Path, classes: Sequence[str]) -> Tensor:
-    array = load_arrays(path)
+    array = load_numpy(path)
     if (
         not isinstance(array, np.ndarray)
         or array.ndim != 2

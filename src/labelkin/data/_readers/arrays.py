@@ -1,6 +1,5 @@
 """Read numpy's .npz and .npy files: arrays of numbers and text, never of objects."""
 
-import zipfile
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, listed, near
+from labelkin._numpy_files import load_numpy
 from labelkin.data._dataset import ArraySplit, RawDataset, class_names, positions
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -25,7 +25,7 @@ def read_npz(path: Path) -> RawDataset:
 
     The other names in `INPUT_KEYS`, `TARGET_KEYS` and `CLASS_NAME_KEYS` work too. The split may come first (`train_images`).
     """
-    arrays = load_arrays(path)
+    arrays = load_numpy(path)
     if not isinstance(arrays, Mapping):
         raise InputError(
             f"{path}: expected a .npz file with several arrays, got a single array; save it with numpy.savez(x=..., y=...)."
@@ -159,20 +159,7 @@ def _pair(named: Mapping[str, Array], part: str) -> tuple[Array, Array] | None:
 
 def _single(path: Path) -> Array:
     """Load the only array of a file."""
-    array = load_arrays(path)
+    array = load_numpy(path)
     if isinstance(array, Mapping):
         raise InputError(f"{path}: expected a single array in a .npy file, got several; rename the file to .npz.")
     return array
-
-
-def load_arrays(path: Path) -> Array | dict[str, Array]:
-    """Load the array of a .npy file or the arrays of a .npz file; pickled objects are refused and never run."""
-    try:
-        loaded: Array | np.lib.npyio.NpzFile = np.load(path, allow_pickle=False)
-        return loaded if isinstance(loaded, np.ndarray) else dict(loaded)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        if "allow_pickle" in str(error) or "pickle" in str(error):
-            raise InputError(
-                f"{path}: contains Python objects or is not a numpy file; save labels as text or whole numbers."
-            ) from error
-        raise InputError(f"{path}: not a readable numpy file ({error}).") from error
