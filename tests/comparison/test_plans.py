@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from statistics import mean
 
+import numpy as np
 import pytest
 
 from labelkin import OBJECTIVES, InputError
@@ -49,7 +50,7 @@ def test_a_plan_is_the_product_of_its_parts(plan_file: Path):
     ]
     assert runs[0].spec.settings == Settings(epochs=2, lr=5e-3)
     wide = Plan.from_dict(
-        {"data": ["digits", "mnist"], "taxonomy": ["a", None], "backbone": ["mlp", "lenet"], "seeds": 3}
+        {"data": ["digits", "mnist"], "taxonomy": ["a", None], "backbone": ["mlp", "lenet"], "seeds": [3]}
     )
     assert len(wide.runs()) == 8 * len(OBJECTIVES)
     assert "digits, mnist x 2 backbones x 2 trees x 15 objectives: 120 runs, 0 finished" in describe_plan(
@@ -131,6 +132,24 @@ BAD = {
     "no seeds": ({"seeds": []}, "seeds: expected at least one"),
     "a seed that is a word": ({"seeds": ["a"]}, "seed: expected a whole number"),
     "objectives that are a number": ({"objectives": 3}, "objectives: expected names"),
+    "one number as seeds": ({"seeds": 3}, r"seeds: expected a list such as \[0, 1, 2\], got 3; for one seed"),
+    "data that are a number": ({"data": 12}, "data: expected a name, got 12"),
+    "a backbone that is a number": ({"backbone": 3}, "backbone: expected a name, or nothing for the default, got 3"),
+    "a tree that is a list": ({"taxonomy": [1]}, "taxonomy: expected a name, or nothing for the default, got 1"),
+    "augmentation that is a number": ({"training": {"augment": 1.5}}, "augment: expected a list of names of augment"),
+    "milestones that are a number": ({"training": {"milestones": 3}}, "milestones: expected a list of epochs, got 3"),
+    "an option without a name": (
+        {"objectives": {"label-embedding": {None: 1}}},
+        "label-embedding: expected names of options, got None",
+    ),
+    "an objective that is a list": (
+        {"objectives": {"x": {"objective": ["one-hot"]}}},
+        "x: expected one name as `objective`, got",
+    ),
+    "training of an objective that is a number": (
+        {"protocol": "as-published", "objectives": {"one-hot": {"training": 3}}},
+        "one-hot: expected keys and values as `training`, got 3",
+    ),
     "training that is a list": ({"training": [1]}, "training: expected keys and values"),
 }
 
@@ -156,7 +175,9 @@ def test_what_papers_did_is_allowed_where_it_is_called_so():
     [
         ("data: [", "not YAML at line"),
         ("- one-hot", "expected keys such as `data`"),
-        ("data: digits\ndata: mnist", "the key 'data' is given twice"),
+        ("data: digits\ndata: mnist", "line 2 (the key 'data' is given twice"),
+        ("objectives: [one-hot]", "plan.yaml: expected the key `data`"),
+        ("[" * 5000, "nested too deeply"),
         ("data: no-such-set", "no-such-set"),
         ("dat: digits", "plan.yaml: a plan has no key 'dat'"),
     ],
@@ -164,6 +185,23 @@ def test_what_papers_did_is_allowed_where_it_is_called_so():
 def test_a_file_that_is_no_plan_is_refused_in_a_sentence(text: str, sentence: str, tmp_path: Path):
     (tmp_path / "plan.yaml").write_text(text)
     assert sentence in refused("compare", tmp_path / "plan.yaml", "--out", tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        ("data: no-such-set", "no-such-set"),
+        ("data: digits\nobjectives: {adaptive-labels: {dims: -1}}", "dims: expected"),
+        ("data: digits\nbackbone: no-such-net", "no-such-net"),
+        ("data: digits\ntaxonomy: no-such-tree", "no-such-tree"),
+        ("data: digits\nobjectives: [label-embedding]\ntraining: {accumulate: 2}", "accumulate: expected 1"),
+    ],
+)
+def test_a_dry_run_refuses_what_the_run_refuses(lines: str, sentence: str, tmp_path: Path):
+    (tmp_path / "plan.yaml").write_text(lines)
+    for arguments in ((), ("--dry-run",)):
+        assert sentence in refused("compare", tmp_path / "plan.yaml", "--out", tmp_path / "runs", *arguments)
     assert not (tmp_path / "runs").exists()
 
 
@@ -181,11 +219,11 @@ def test_a_dry_run_trains_nothing_and_lists_everything(plan_file: Path, tmp_path
 
 def test_a_dry_run_refuses_words_that_stand_for_nothing(tmp_path: Path):
     plan = tmp_path / "plan.yaml"
-    plan.write_text("objectives: {semantic-smoothing: {relation: nope}}")
+    plan.write_text("data: digits\nobjectives: {semantic-smoothing: {relation: nope}}")
     assert "got 'nope'" in refused("compare", plan, "--dry-run", "--out", tmp_path / "runs")
-    (tmp_path / "relation.npy").touch()
-    for relation in ("tree", "groups", "ordinal", "lda", "embedding:minilm", tmp_path / "relation.npy"):
-        plan.write_text(f"objectives: {{semantic-smoothing: {{relation: '{relation}'}}}}")
+    np.save(tmp_path / "relation.npy", (np.ones((10, 10)) - np.eye(10)) / 9)
+    for relation in ("tree", "ordinal", "lda", tmp_path / "relation.npy"):
+        plan.write_text(f"data: digits\nobjectives: {{semantic-smoothing: {{relation: '{relation}'}}}}")
         assert call("compare", plan, "--dry-run", "--out", tmp_path / "runs").exit_code == 0
 
 

@@ -42,7 +42,7 @@ def compare(
     keep: Annotated[
         str, Option(help="Keep trained weights, or only the results of each run.", metavar="weights|results")
     ] = "weights",
-    dry_run: Annotated[bool, Option("--dry-run", help="List the runs without training them.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Check and list the runs without training them.")] = False,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
     markdown: Annotated[bool, Option("--markdown", help="Print a Markdown table.")] = False,
     csv: Annotated[bool, Option("--csv", help="Print CSV.")] = False,
@@ -55,7 +55,7 @@ def compare(
     training: TrainingOptions,
 ) -> None:
     """Train several objectives with the same settings and print a table of results."""
-    from labelkin.comparison import compare_plan, describe_plan, plan_for, read_plan
+    from labelkin.comparison import check_runs, compare_plan, describe_plan, plan_for, read_plan
     from labelkin.runs import DataCache
 
     form = output_format(json=json, markdown=markdown, csv=csv)
@@ -81,6 +81,7 @@ def compare(
     if html is not None:
         _check_page(html, plan)
     if dry_run:
+        check_runs(plan.runs(), DataCache())
         say_status(describe_plan(plan, out))
         _list_runs(plan, out)
         return

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from labelkin.comparison._api import plan_for as plan_for
     from labelkin.comparison._execute import Outcome as Outcome
     from labelkin.comparison._execute import best_grid_points as best_grid_points
+    from labelkin.comparison._execute import check_runs as check_runs
     from labelkin.comparison._execute import describe_plan as describe_plan
     from labelkin.comparison._execute import execute as execute
     from labelkin.comparison._execute import is_finished as is_finished
@@ -54,7 +55,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     },
     internal={
         "_api": ["compare_stored_runs", "demo", "plan_for"],
-        "_execute": ["best_grid_points", "describe_plan", "is_finished"],
+        "_execute": ["best_grid_points", "check_runs", "describe_plan", "is_finished"],
         "_plan": ["PROTOCOLS"],
         "_statistics": ["Paired", "better_by_chance", "paired"],
         "_summary": ["REFERENCE", "group_by_setting", "comparison_titles", "runs_with_labels", "describe_tree"],

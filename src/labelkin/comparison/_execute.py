@@ -153,7 +153,7 @@ def execute(
     runs = _once(plan.runs())
     waiting = [run for run in runs if not is_finished(folder, run)]
     cache = DataCache() if data is None else data
-    _check_all(waiting, cache)
+    check_runs(waiting, cache)
     folder.mkdir(parents=True, exist_ok=True)
     say(describe_plan(plan, folder))
     work = _Work(folder, waiting, budget, say, at_once=jobs, weights=keep == "weights")
@@ -292,8 +292,8 @@ def _once(runs: Sequence[Planned]) -> list[Planned]:
     return list({run.id: run for run in reversed(runs)}.values())[::-1]
 
 
-def _check_all(runs: Sequence[Planned], data: DataCache) -> None:
-    """Check data and options of all runs before any training."""
+def check_runs(runs: Sequence[Planned], data: DataCache) -> None:
+    """Check data, options and the machine for all runs before any training."""
     for run in _one_seed_each(runs):
         check_run(run.spec, data.workspace(run.spec))
 

@@ -211,6 +211,10 @@ class Plan:
                     f"a plan has no key {name!r}; it takes {listed(known, limit=99)}.{near(str(name), known)}"
                 )
         given = {name: value for name, value in values.items() if value is not None and name != "objectives"}
+        if "seeds" in given and not isinstance(given["seeds"], (list, tuple)):
+            raise InputError(
+                f"seeds: expected a list such as [0, 1, 2], got {given['seeds']!r}; for one seed, write a list of one."
+            )
         for name in ("data", "backbone", "taxonomy", "seeds"):
             if name in given:
                 given[name] = tuple(given[name]) if isinstance(given[name], (list, tuple)) else (given[name],)
@@ -250,7 +254,14 @@ def _arm(label: str, given: Any) -> Arm:
     if not isinstance(given, (Mapping, type(None))):
         raise InputError(f"objectives: expected options of {label!r} as keys and values, got {given!r}.")
     options = dict(given or {})
+    for name in options:
+        if not isinstance(name, str):
+            raise InputError(f"{label}: expected names of options, got {name!r}.")
     objective, training = options.pop("objective", label), options.pop("training", {})
+    if not isinstance(objective, str) or not isinstance(training, Mapping):
+        wrong, expected = (objective, "one name") if not isinstance(objective, str) else (training, "keys and values")
+        which = "objective" if wrong is objective else "training"
+        raise InputError(f"{label}: expected {expected} as `{which}`, got {wrong!r}.")
     grid = {
         name: value["grid"] for name, value in options.items() if isinstance(value, Mapping) and set(value) == {"grid"}
     }
@@ -293,6 +304,8 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
         raise InputError(f"{path}: expected UTF-8 text, got another encoding at byte {error.start}.") from error
     try:
         values = yaml.load(text, Loader=_loader(yaml))
+    except RecursionError as error:
+        raise InputError(f"{path}: not a plan, because its lists are nested too deeply.") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f" at line {mark.line + 1}"
@@ -300,9 +313,12 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
     if not isinstance(values, dict):
         raise InputError(f"{path}: expected keys such as `data` and `objectives`, got {type(values).__name__}.")
     try:
-        return Plan.from_dict(values)
+        plan = Plan.from_dict(values)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+    if values.get("data") is None:
+        raise InputError(f"{path}: expected the key `data`, a name or path such as `data: digits`; it is missing.")
+    return plan
 
 
 def _loader(yaml: Any) -> Any:
@@ -310,12 +326,14 @@ def _loader(yaml: Any) -> Any:
 
     class Strict(yaml.SafeLoader):  # type: ignore[misc]
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-            keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-            for key in keys:
-                if keys.count(key) > 1:
+            known: list[Any] = []
+            for key_node, _ in node.value:
+                key = self.construct_object(key_node, deep=True)
+                if key in known:
                     raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {key!r} is given twice", node.start_mark
+                        None, None, f"the key {key!r} is given twice", key_node.start_mark
                     )
+                known.append(key)
             mapping: dict[Any, Any] = super().construct_mapping(node, deep)
             return mapping
 

@@ -52,10 +52,15 @@ class RunSpec:
     def __post_init__(self) -> None:
         for name in ("data", "taxonomy", "data_options", "options"):
             object.__setattr__(self, name, _as_text(getattr(self, name)))
-        object.__setattr__(self, "options", current_options(self.objective, self.options))
-        _check_plain("taxonomy", self.taxonomy)
+        for name, given in (("data", self.data), ("objective", self.objective)):
+            if not isinstance(given, str):
+                raise InputError(f"{name}: expected a name, got {given!r}.")
+        for name, choice in (("backbone", self.backbone), ("taxonomy", self.taxonomy)):
+            if not isinstance(choice, str | None):
+                raise InputError(f"{name}: expected a name, or nothing for the default, got {choice!r}.")
         if self.settings.seed > LARGEST_SEED:
             raise InputError(f"seed: expected a whole number from 0 to {LARGEST_SEED}, got {self.settings.seed}.")
+        object.__setattr__(self, "options", current_options(self.objective, self.options))
         for group in (self.data_options, self.options):
             for name, value in group.items():
                 _check_plain(name, value)

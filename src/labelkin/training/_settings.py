@@ -99,8 +99,11 @@ class Settings:
             check_number("clip", self.clip, low=0, open_low=True)
         if self.warmup >= self.epochs:
             raise InputError(f"warmup: expected less than epochs ({self.epochs}), got {self.warmup}.")
-        object.__setattr__(self, "milestones", tuple(self.milestones))
-        object.__setattr__(self, "augment", tuple(self.augment))
+        for name, kind, expected in (("milestones", int, "epochs"), ("augment", str, "names of augmentations")):
+            given = getattr(self, name)
+            if not isinstance(given, (list, tuple)) or not all(isinstance(value, kind) for value in given):
+                raise InputError(f"{name}: expected a list of {expected}, got {given!r}.")
+            object.__setattr__(self, name, tuple(given))
 
     @classmethod
     def of(cls, **values: Any) -> Self:
