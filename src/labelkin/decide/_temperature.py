@@ -39,7 +39,7 @@ class Temperature:
         if self.value is not None:
             check_number("value", self.value, low=0, open_low=True)
 
-    def fit(self, logits: Tensor, target: Tensor) -> Self:
+    def fit(self, logits: Tensor, target: Tensor, *, smoothing: float = 0.0) -> Self:
         """Find the temperature with the least mean negative log-likelihood.
 
         The loss is convex in `1 / value`, so there is one minimum, and it is never worse than the original logits. It is
@@ -49,14 +49,19 @@ class Temperature:
         Args:
             logits: (n, K) logits of a validation split.
             target: (n,) true class positions.
+            smoothing: The share of each sample's target probability that is spread evenly over all classes. With
+                `1 / (n + 1)`, one more sample of unknown class, as in Platt scaling, samples without any mistake have a
+                finite best temperature.
 
         Returns:
             The object itself.
         """
         check_logits("logits", logits)
         check_target("target", target, len(logits), logits.shape[-1])
+        check_number("smoothing", smoothing, low=0, high=1)
         values = logits.detach().double()
         true = values.gather(-1, target.long().unsqueeze(-1)).mean()
+        true = (1 - smoothing) * true + smoothing * values.mean()
 
         def slope(log_sharpness: float) -> float:
             """Return the slope of the loss in `1 / value`: the expected logit minus that of the true class."""

@@ -10,8 +10,10 @@ from labelkin._lazy import lazy_exports
 if TYPE_CHECKING:
     from labelkin.runs._api import TrainedRun as TrainedRun
     from labelkin.runs._api import train as train
+    from labelkin.runs._compatibility import complete_settings as complete_settings
     from labelkin.runs._compatibility import current_options as current_options
     from labelkin.runs._compatibility import settings_that_count as settings_that_count
+    from labelkin.runs._decisions import Decisions as Decisions
     from labelkin.runs._engines import ENGINES as ENGINES
     from labelkin.runs._engines.attempt import Event as Event
     from labelkin.runs._engines.attempt import Job as Job
@@ -72,6 +74,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "_api": ["TrainedRun", "train"],
+        "_decisions": ["Decisions"],
         "_evaluate": ["Evaluated", "evaluate"],
         "_export_model": ["Exported", "export_model"],
         "_folder": ["RunFolder"],
@@ -82,7 +85,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_workspace": ["DataCache", "DataWorkspace"],
     },
     internal={
-        "_compatibility": ["current_options", "settings_that_count"],
+        "_compatibility": ["complete_settings", "current_options", "settings_that_count"],
         "_engines": ["ENGINES"],
         "_engines.attempt": ["Event", "Job", "run_here", "train_job"],
         "_engines.processes": ["run_in_processes"],
