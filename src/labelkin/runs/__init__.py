@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from labelkin.runs._kinds import kind_in as kind_in
     from labelkin.runs._kinds import kind_name as kind_name
     from labelkin.runs._overwrite_guard import check_no_overwrite as check_no_overwrite
+    from labelkin.runs._pack import Unpacked as Unpacked
+    from labelkin.runs._pack import pack_runs as pack_runs
+    from labelkin.runs._pack import unpack_runs as unpack_runs
     from labelkin.runs._predictor import Prediction as Prediction
     from labelkin.runs._predictor import Predictor as Predictor
     from labelkin.runs._predictor import existing_run_folder as existing_run_folder
@@ -93,6 +96,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_identity": ["check_unchanged", "data_id", "folder_name", "run_id", "run_name"],
         "_kinds": ["kind_in", "kind_name"],
         "_overwrite_guard": ["check_no_overwrite"],
+        "_pack": ["Unpacked", "pack_runs", "unpack_runs"],
         "_predictor": ["existing_run_folder"],
         "_run_files": ["MEASURES", "is_finished_run", "locked", "read_measures"],
         "_results_file": ["Results", "export_runs", "read_results"],
