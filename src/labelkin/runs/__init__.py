@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from labelkin._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from labelkin.runs._answers import RULES as RULES
+    from labelkin.runs._answers import Rule as Rule
     from labelkin.runs._api import TrainedRun as TrainedRun
     from labelkin.runs._api import train as train
     from labelkin.runs._compatibility import complete_settings as complete_settings
@@ -39,10 +41,10 @@ if TYPE_CHECKING:
     from labelkin.runs._pack import unpack_runs as unpack_runs
     from labelkin.runs._predictor import Prediction as Prediction
     from labelkin.runs._predictor import Predictor as Predictor
+    from labelkin.runs._predictor import calibration_of as calibration_of
     from labelkin.runs._predictor import existing_run_folder as existing_run_folder
     from labelkin.runs._predictor import load_run as load_run
     from labelkin.runs._predictor import run_spec as run_spec
-    from labelkin.runs._predictor import write_predictions as write_predictions
     from labelkin.runs._results_file import Results as Results
     from labelkin.runs._results_file import export_runs as export_runs
     from labelkin.runs._results_file import read_results as read_results
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
     from labelkin.runs._train import train_run as train_run
     from labelkin.runs._workspace import DataCache as DataCache
     from labelkin.runs._workspace import DataWorkspace as DataWorkspace
+    from labelkin.runs._write_predictions import write_predictions as write_predictions
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
@@ -81,13 +84,15 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_evaluate": ["Evaluated", "evaluate"],
         "_export_model": ["Exported", "export_model"],
         "_folder": ["RunFolder"],
-        "_predictor": ["Prediction", "Predictor", "load_run", "run_spec", "write_predictions"],
+        "_predictor": ["Prediction", "Predictor", "load_run", "run_spec"],
         "_spec": ["RunSpec"],
         "_store": ["Record", "Store"],
         "_train": ["train_run"],
         "_workspace": ["DataCache", "DataWorkspace"],
+        "_write_predictions": ["write_predictions"],
     },
     internal={
+        "_answers": ["RULES", "Rule"],
         "_compatibility": ["complete_settings", "current_options", "settings_that_count"],
         "_engines": ["ENGINES"],
         "_engines.attempt": ["Event", "Job", "run_here", "train_job"],
@@ -97,7 +102,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_kinds": ["kind_in", "kind_name"],
         "_overwrite_guard": ["check_no_overwrite"],
         "_pack": ["Unpacked", "pack_runs", "unpack_runs"],
-        "_predictor": ["existing_run_folder"],
+        "_predictor": ["calibration_of", "existing_run_folder"],
         "_run_files": ["MEASURES", "is_finished_run", "locked", "read_measures"],
         "_results_file": ["Results", "export_runs", "read_results"],
         "_setup": [
