@@ -25,7 +25,7 @@ def some_scores(samples: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor
     return (3 * logits).log_softmax(-1), target
 
 
-def test_the_temperature_is_that_of_least_loss_with_one_more_sample_of_unknown_class():
+def test_the_temperature_is_the_most_probable_one_under_a_weak_prior():
     scores, target = some_scores(400)
     values = scores.double().numpy()
 
@@ -34,8 +34,8 @@ def test_the_temperature_is_that_of_least_loss_with_one_more_sample_of_unknown_c
         for row, true in zip(values, target.tolist(), strict=True):
             z = row / math.exp(log_temperature)
             log_probs = z - np.log(np.exp(z - z.max()).sum()) - z.max()
-            total -= 400 / 401 * log_probs[true] + log_probs.mean() / 401
-        return total
+            total -= log_probs[true]
+        return total + log_temperature**2 / 2
 
     best = minimize_scalar(loss, bounds=(-3, 3), method="bounded", options={"xatol": 1e-9})
     found = fit_calibration(OneHot(5), scores, target)
@@ -44,9 +44,12 @@ def test_the_temperature_is_that_of_least_loss_with_one_more_sample_of_unknown_c
     assert found.temperature == pytest.approx(3, rel=0.2)
 
 
-def test_smoothing_reduces_to_the_usual_fit_and_keeps_samples_without_mistakes_finite():
+def test_a_wide_prior_is_none_a_narrow_one_decides_and_any_keeps_samples_without_mistakes_finite():
     scores, target = some_scores(300)
-    assert Temperature().fit(scores, target, smoothing=0).value == Temperature().fit(scores, target).value
+    plain = Temperature().fit(scores, target).value
+    assert Temperature().fit(scores, target, prior=1e6).value == pytest.approx(plain, rel=1e-6)
+    assert Temperature().fit(scores, target, prior=1e-4).value == pytest.approx(1, abs=1e-3)
+    assert 1 < Temperature().fit(scores, target, prior=0.1).value < plain  # type: ignore[operator]
     right = torch.eye(5).repeat(30, 1)
     with pytest.warns(UserWarning, match="beyond the limit"):
         Temperature().fit(right, right.argmax(-1))
@@ -55,8 +58,8 @@ def test_smoothing_reduces_to_the_usual_fit_and_keeps_samples_without_mistakes_f
         found = fit_calibration(OneHot(5), right, right.argmax(-1))
     assert 0.01 < found.temperature < 1  # more certain than before, but not without end
     assert found.samples == 150
-    with pytest.raises(InputError, match="smoothing: expected a number in"):
-        Temperature().fit(scores, target, smoothing=1.5)
+    with pytest.raises(InputError, match="prior: expected a number"):
+        Temperature().fit(scores, target, prior=0.0)
 
 
 def test_too_few_samples_leave_probabilities_alone_and_other_scores_undecided():

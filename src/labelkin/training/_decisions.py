@@ -15,6 +15,7 @@ from labelkin.objectives import Objective
 from labelkin.structure import Taxonomy
 from labelkin.training._final_metrics import TOP
 
+PRIOR = 1.0  # standard deviation of log(temperature)
 FURTHER = 20  # the larger k of the average distance of the k best classes
 LEAST_SCORE = -1e4  # in place of minus infinity; its softmax is 0
 
@@ -41,8 +42,8 @@ def fit_calibration(objective: Objective, scores: Tensor | None, target: Tensor 
     The scores of an objective without probabilities become probabilities through the fitted temperature: the softmax of its
     scores divided by it.
 
-    The fit counts one more sample of unknown class, as Platt scaling does, so that samples without any mistake do not lead to
-    certainty. With fewer than `LEAST_CALIBRATION` samples, the scores are left as they are.
+    A weak prior, under which two temperatures in three are between 1/e and e, keeps few samples, or samples without any
+    mistake, from leading to certainty. With fewer than `LEAST_CALIBRATION` samples, the scores are left as they are.
 
     Args:
         objective: The trained objective.
@@ -59,7 +60,7 @@ def fitted_temperature(scores: Tensor, target: Tensor) -> float:
     """Return the best temperature for any number of samples."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Temperature: the best value is beyond the limit")  # the limit is as good
-        fitted = Temperature().fit(scores.double().clamp(min=LEAST_SCORE), target, smoothing=1 / (len(target) + 1))
+        fitted = Temperature().fit(scores.double().clamp(min=LEAST_SCORE), target, prior=PRIOR)
     assert fitted.value is not None
     return fitted.value
 
