@@ -63,7 +63,7 @@ def test_a_wide_prior_is_none_a_narrow_one_decides_and_any_keeps_samples_without
 
 
 def test_too_few_samples_leave_probabilities_alone_and_other_scores_undecided():
-    scores, target = some_scores(99)
+    scores, target = some_scores(49)
     assert fit_calibration(OneHot(5), scores, target) == Calibration(1.0, 0)
     assert fit_calibration(OneHot(5), None, None) == Calibration(1.0, 0)
     vectors = StaticLabels(5, vectors=torch.eye(5))
@@ -73,7 +73,7 @@ def test_too_few_samples_leave_probabilities_alone_and_other_scores_undecided():
     assert torch.equal(decided.outputs["answer"], scores.argmax(-1))
     assert math.isnan(decided.metrics["decided_cost"])
     assert decided.metrics["argmax_cost"] > 0
-    assert fit_calibration(vectors, *some_scores(100)).samples == 100
+    assert fit_calibration(vectors, *some_scores(50)).samples == 50
 
 
 def test_decisions_are_those_of_a_loop_over_samples_and_answers():

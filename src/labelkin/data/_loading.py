@@ -140,7 +140,7 @@ def load(
             "none".
         calibration: Share of the training samples, 0 to 0.5, to hold out for calibrating the trained model. It is drawn after
             `subset` and before `label_noise`. Nothing is held out if there is a validation split, or if it would be fewer
-            than 100 samples.
+            than 50 samples.
 
     Returns:
         The dataset.

@@ -14,7 +14,7 @@ from labelkin.data._dataset import FileSplit, RawDataset, Split
 Ints = npt.NDArray[np.int64]
 # One random stream per purpose, so that a split and label noise of the same seed are independent.
 SPLIT, SUBSET, NOISE, CALIBRATION = 1, 2, 3, 4
-LEAST_CALIBRATION = 100  # samples; a temperature that is fitted on fewer may be worse than none
+LEAST_CALIBRATION = 50  # samples; see docs/measured.md
 
 
 class Parts(NamedTuple):

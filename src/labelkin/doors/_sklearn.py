@@ -88,7 +88,7 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         random_state: Seed. On the CPU, the same integer and the same data give the same network.
         device: "cpu", "cuda", "mps" or "auto". A pickled model is always loaded on the CPU.
         calibration: Share of the samples, 0 to 0.5, to hold out for calibrating the probabilities. Nothing is held out if it
-            would be fewer than 100 samples.
+            would be fewer than 50 samples.
         decide: "argmax" to predict the most probable class, or "crm" for the class with the least expected distance in the
             taxonomy.
 
