@@ -25,6 +25,7 @@ RUN_FILES = frozenset(
         "model.safetensors",
         "final.json",
         "outputs.safetensors",
+        "decisions.npz",
         "measures.json",
         "error.txt",
         "lock",

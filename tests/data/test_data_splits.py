@@ -7,7 +7,7 @@ import torch
 from sklearn.datasets import load_digits
 
 from labelkin._checks import InputError
-from labelkin.data import label_noise, stratified, subset
+from labelkin.data import calibration_part, label_noise, load, stratified, subset
 
 DIGITS = torch.from_numpy(load_digits().target).long()
 NAMES = [str(k) for k in range(10)]
@@ -80,3 +80,61 @@ def test_label_noise_exchanges_a_share_between_partners(classes, share):
 def test_label_noise_pairs_at_random():
     pairings = {tuple(map(tuple, label_noise(DIGITS, 0.1, seed=s, classes=NAMES).pairs.tolist())) for s in range(5)}
     assert len(pairings) == 5
+
+
+@pytest.mark.parametrize("share", [0.07, 0.1, 0.33, 0.5])
+def test_the_calibration_part_takes_its_share_of_every_class_and_leaves_one(share):
+    rest, part = calibration_part(DIGITS, share, seed=0)
+    assert sorted(rest.tolist() + part.tolist()) == list(range(len(DIGITS)))
+    assert abs(len(part) - share * len(DIGITS)) < 1
+    counts, taken = Counter(DIGITS.tolist()), Counter(DIGITS[part].tolist())
+    assert all(abs(taken[k] - share * counts[k]) < 1 for k in range(10))
+    assert torch.equal(part, calibration_part(DIGITS, share, seed=0).part)
+    assert not torch.equal(part, calibration_part(DIGITS, share, seed=1).part)
+
+
+def test_classes_of_one_or_two_samples_keep_one_for_training():
+    targets = torch.cat([torch.arange(300), torch.arange(100, 300)])  # 100 classes of one sample, 200 of two
+    rest, part = calibration_part(targets, 0.5, seed=0)
+    assert len(part) == 200
+    assert set(targets[rest].tolist()) == set(range(300))
+    assert int(targets[part].min()) == 100
+
+
+def test_small_classes_are_drawn_evenly_not_from_the_first_on():
+    targets = torch.arange(500).repeat(4)  # a fifth of a sample of each class
+    taken = torch.cat([targets[calibration_part(targets, 0.05, seed=seed).part] for seed in range(40)])
+    halves = torch.bincount(taken // 250, minlength=2)
+    assert len(taken) == 40 * 100
+    assert halves.tolist() == [2000, 2000]
+    assert len(taken.unique()) > 490
+
+
+def test_too_few_samples_are_not_held_out():
+    assert calibration_part(torch.arange(10).repeat(99), 0.05, seed=0) is None
+    assert len(calibration_part(torch.arange(10).repeat(100), 0.05, seed=0).part) == 50
+    with pytest.raises(InputError, match="share: expected a number in"):
+        calibration_part(DIGITS, 0.6, seed=0)
+
+
+def test_held_out_samples_leave_the_training_split_and_have_clean_labels():
+    whole = load("digits")
+    found = load("digits", calibration=0.1)
+    assert found.calibration is not None
+    assert list(found.splits) == ["train", "calibration", "test"]
+    assert len(found.train) + len(found.calibration) == len(whole.train)
+    assert torch.equal(found.test.inputs, whole.test.inputs)
+    rows = {tuple(row) for row in found.train.inputs.flatten(1).tolist()}
+    shared = sum(tuple(row) in rows for row in found.calibration.inputs.flatten(1).tolist())
+    assert shared == 0
+    noisy = load("digits", calibration=0.1, label_noise=0.4)
+    assert torch.equal(noisy.calibration.targets, found.calibration.targets)
+    assert not torch.equal(noisy.train.targets, found.train.targets)
+    fewer = load("digits", calibration=0.4, subset=0.5)
+    assert len(fewer.calibration) == pytest.approx(0.4 * 0.5 * len(whole.train), abs=2)
+
+
+def test_a_validation_split_takes_the_place_of_the_calibration_part():
+    found = load("digits", calibration=0.1, validation_fraction=0.1)
+    assert found.calibration is None
+    assert len(found.train) == len(load("digits", validation_fraction=0.1).train)

@@ -21,7 +21,10 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 
 import labelkin
 from labelkin import OBJECTIVES, InputError, KinClassifier, Taxonomy
+from labelkin.data import calibration_part
+from labelkin.doors._training_inputs import held_out_rows
 from labelkin.structure import _catalogue as catalogue
+from labelkin.training import fit_calibration
 from support.requires import skip_unless
 
 # The checks of scikit-learn that cannot hold, by objective, each with its reason.
@@ -498,3 +501,44 @@ def test_a_taxonomy_may_be_nested_names():
     names = [str(name) for name in np.unique(y)]
     nested = {"a": names[:2], "b": names[2:]}
     assert quick("hierarchical", taxonomy=nested, epochs=1).fit(X, y).taxonomy_ == Taxonomy.from_nested(nested)
+
+
+@pytest.fixture(scope="module")
+def calibrated() -> KinClassifier:
+    X, y = load_digits(return_X_y=True)
+    return KinClassifier("one-hot", epochs=2, calibration=0.1, random_state=0).fit(X, y)
+
+
+def test_probabilities_are_calibrated_on_samples_that_were_held_out(calibrated: KinClassifier):
+    X, y = load_digits(return_X_y=True)
+    part = calibration_part(torch.from_numpy(y), 0.1, seed=0)
+    rest = KinClassifier("one-hot", epochs=2, calibration=0, random_state=0).fit(X[part.rest], y[part.rest])
+    scores = torch.from_numpy(rest.decision_function(X))
+    np.testing.assert_allclose(calibrated.decision_function(X), scores, atol=1e-5)
+    expected = fit_calibration(rest.model_.objective, scores[part.part], torch.from_numpy(y)[part.part]).temperature
+    assert (rest.temperature_, abs(expected - 1) > 0.05) == (1, True)
+    assert calibrated.temperature_ == pytest.approx(expected, rel=1e-4)
+    np.testing.assert_allclose(calibrated.predict_proba(X), torch.softmax(scores / expected, -1), atol=1e-4)
+    np.testing.assert_allclose(np.exp(calibrated.predict_log_proba(X)), calibrated.predict_proba(X), atol=1e-6)
+
+
+def test_samples_labeled_with_inner_nodes_are_not_held_out():
+    place = np.array([0] * 300 + [1] * 300 + [2] * 300)
+    held = held_out_rows(place, np.array([False, True, False]), 0.5)
+    assert (held[:300].sum(), held[300:600].sum(), held[600:].sum()) == (150, 0, 150)
+    assert not held_out_rows(place, np.array([False, True, False]), 0).any()
+
+
+def test_least_cost_decisions_follow_the_taxonomy(calibrated: KinClassifier):
+    X, y = load_digits(return_X_y=True)
+    tree = {"round": ["0", "6", "8", "9"], "straight": ["1", "4", "7"], "open": ["2", "3", "5"]}
+    model = KinClassifier("one-hot", taxonomy=tree, epochs=1, calibration=0.1, decide="crm", random_state=0).fit(X, y)
+    expected = model.predict_proba(X).astype(np.float64) @ model.taxonomy_.distance("height")
+    assert (expected[np.arange(len(X)), model.predict(X)] <= expected.min(1) + 1e-6).all()
+    assert (model.predict(X) != model.predict_proba(X).argmax(1)).any()
+    with pytest.raises(InputError, match="'crm' needs a taxonomy"):
+        KinClassifier(decide="crm").fit(X, y)
+    with pytest.raises(InputError, match="'crm' needs probabilities"):
+        KinClassifier("static-labels", taxonomy=tree, decide="crm").fit(X, y)
+    with pytest.raises(InputError, match="decide: expected"):
+        KinClassifier(decide="best").fit(X, y)

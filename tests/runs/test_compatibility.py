@@ -104,8 +104,10 @@ def test_an_interrupted_old_run_resumes(folder: Path):
 
 def test_a_finished_old_run_is_not_trained_again(folder: Path):
     command = ["digits", "--objective", "one-hot", "--backbone", "tiny-cnn", "--epochs", "2", "--optimizer", "sgd"]
-    told = refused("train", *command, "--lr", "0.005", "--out", RESULTS_ONLY)
+    told = refused("train", *command, "--lr", "0.005", "--out", RESULTS_ONLY, "--calibration", "0")
     assert "this run is finished" in told
+    other = refused("train", *command, "--lr", "0.005", "--out", RESULTS_ONLY)
+    assert "calibration 0.0, not 0.05" in other
     with pytest.raises(labelkin.InputError, match="no weights"):
         labelkin.load_run(RESULTS_ONLY)
 
@@ -131,11 +133,14 @@ def test_old_results_files_regenerate_the_documents(name: str):
     assert numbers_in_tables(documents(FIXTURES / "results")[name]) == expected
 
 
-def test_settings_that_were_added_later_stay_out_of_the_id_at_their_defaults(monkeypatch: pytest.MonkeyPatch):
+def test_settings_that_were_added_later_stay_out_of_the_id_at_their_former_values(monkeypatch: pytest.MonkeyPatch):
     """A setting that is not in `ADDED_SETTINGS` would change every id."""
-    defaults = {field.name: field.default for field in fields(Settings)}
-    assert defaults.keys() - set(SETTINGS) == ADDED_SETTINGS.keys()
-    assert {name: defaults[name] for name in ADDED_SETTINGS} == ADDED_SETTINGS
+    counted = {field.name for field in fields(Settings)} - set(_identity.PLACES["settings"])
+    assert counted - set(SETTINGS) == ADDED_SETTINGS.keys()
+    before = {name: value for name, value in RunSpec().as_dict()["settings"].items() if name in SETTINGS}
+    former = RunSpec.from_dict({**RunSpec().as_dict(), "settings": before})
+    assert {name: getattr(former.settings, name) for name in ADDED_SETTINGS} == ADDED_SETTINGS
+    assert run_id(former) == "8cfedb8c3919"  # as it was at cf4e300
     plain, longer = run_id(RunSpec()), run_id(RunSpec(settings=Settings(warmup=1)))
     monkeypatch.setitem(ADDED_SETTINGS, "warmup", 0)
     assert run_id(RunSpec()) != plain  # left out at its default ...
@@ -163,7 +168,7 @@ def test_a_record_shows_options_under_their_current_names(folder: Path, monkeypa
     assert "temperature=3.0" in record.label
 
 
-def test_a_setting_that_a_run_does_not_name_had_its_default(folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_setting_that_a_run_does_not_name_had_its_former_value(folder: Path, monkeypatch: pytest.MonkeyPatch):
     first, second = (record for record in Store("runs").records() if record.id in ("4db2ac0c3e87", "5a9f7917b1c7"))
     monkeypatch.setitem(ADDED_SETTINGS, "later", "off")
     second.config["settings"]["later"] = "off"

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from labelkin.audit._confusion_tree import Agreement as Agreement
     from labelkin.audit._confusion_tree import Pair as Pair
     from labelkin.audit._confusion_tree import Structure as Structure
+    from labelkin.audit._costs import costs_for as costs_for
     from labelkin.audit._findings import Basics as Basics
     from labelkin.audit._findings import Calibrated as Calibrated
     from labelkin.audit._findings import Calibration as Calibration
@@ -48,4 +49,5 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_schema": ["KINDS", "Kind"],
         "_text": ["as_text"],
     },
+    internal={"_costs": ["costs_for"]},
 )

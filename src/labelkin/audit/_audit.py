@@ -17,6 +17,8 @@ from labelkin.audit._decisions import Scaling, calibration, crm, fallback, fit_t
 from labelkin.audit._measures import basics, cost, hierarchy, worst
 from labelkin.audit._names import TreeChoice, choose_names, describe_tree, load_taxonomy, restrict_tree
 from labelkin.audit._predictions import Predictions, Source, check_predictions, read_raw
+from labelkin.audit._read_files import read_arrays
+from labelkin.audit._read_run import read_run
 from labelkin.audit._schema import Fields, Kind
 from labelkin.audit._statistics import LEAST_SAMPLES, Halves, split_halves
 from labelkin.structure import Taxonomy
@@ -106,7 +108,8 @@ def audit(
     measured on the other half.
 
     Args:
-        source: A .npz, .csv, .jsonl or .parquet file, or a mapping of arrays, with the true classes and the predictions.
+        source: A .npz, .csv, .jsonl or .parquet file, or a mapping of arrays, with the true classes and the predictions. Or the
+            folder of a finished run: its calibrated predictions on its test set, with its taxonomy unless one is given.
         kind: What the predictions are: "logits", "probs" or "labels". By default it follows from the name of the array or
             column, which must be `logits`, `probs` or `predicted`; it is never guessed from the numbers.
         taxonomy: The tree over the classes: a `Taxonomy`, a file, the name of a built-in tree, or "wordnet".
@@ -138,7 +141,13 @@ def audit(
     """
     check_count("top", top)
     check_count("seed", seed, least=0)
-    raw = read_raw(source, kind, Fields(target, predicted, scores, columns))
+    fields = Fields(target, predicted, scores, columns)
+    if isinstance(source, Mapping) or not os.path.isdir(source):
+        raw = read_raw(source, kind, fields)
+    else:
+        run = read_run(source)
+        raw = read_arrays(run.arrays, kind, fields, os.fspath(source))
+        taxonomy = run.taxonomy if taxonomy is None else taxonomy
     whole_tree, cost_table = load_taxonomy(taxonomy), None if costs is None else read_costs(costs)
     name = "arrays" if isinstance(source, Mapping) else os.fspath(source)
     given = check_predictions(raw, choose_names(raw, classes, whole_tree, cost_table), name)

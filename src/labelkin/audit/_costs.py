@@ -48,6 +48,11 @@ def read_costs(source: Any) -> CostTable:
     return readers[path.suffix.lower()](path)
 
 
+def costs_for(source: Any, classes: Sequence[str]) -> Tensor:
+    """Read costs as `read_costs` does, and return them as a (K, K) tensor in the order of these classes."""
+    return in_class_order(read_costs(source), classes)
+
+
 def in_class_order(table: CostTable, classes: Sequence[str]) -> Tensor:
     """Return the costs (K, K) of exactly these classes, in their order."""
     if table.names is None:

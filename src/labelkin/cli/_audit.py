@@ -11,7 +11,11 @@ from labelkin.cli._show import say, say_json, say_status
 
 def audit(
     predictions: Annotated[
-        Path, Argument(help="A .npz, .csv, .jsonl or .parquet file with true classes and scores or predicted labels.")
+        Path,
+        Argument(
+            help="A .npz, .csv, .jsonl or .parquet file with true classes and scores or predicted labels, or the folder of a "
+            "finished run."
+        ),
     ],
     kind: Annotated[
         Literal["logits", "probs", "labels"] | None,

@@ -230,6 +230,15 @@ class TrainingOptions:
             rich_help_panel="Training",
         ),
     ] = "auto"
+    calibration: Annotated[
+        float,
+        Option(
+            help="Share of the training samples held out for the temperature; 0 holds out none. A validation set is used "
+            "instead if there is one.",
+            metavar="SHARE",
+            rich_help_panel="Training",
+        ),
+    ] = 0.05
     threads: Annotated[
         int,
         Option(help="CPU threads per process. The number affects rounding.", rich_help_panel="Machine"),

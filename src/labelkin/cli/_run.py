@@ -58,16 +58,48 @@ def predict(
     ],
     output: Annotated[Path, Option("--output", "-o", help="A .csv or .jsonl file.", metavar="FILE")],
     on_error: Annotated[OnError, Option(help="On an unreadable image: stop or skip.")] = "stop",
+    decide: Annotated[
+        Literal["argmax", "crm", "fallback"],
+        Option(
+            help="argmax: the most probable class. crm: the class of least expected cost. fallback: the most specific node of "
+            "the class tree that is sure enough."
+        ),
+    ] = "argmax",
+    threshold: Annotated[
+        float | None, Option(help="Least probability of an answer of fallback. Default: 0.5.", metavar="P")
+    ] = None,
+    costs: Annotated[
+        Path | None,
+        Option(
+            help="Cost matrix for crm with class names, .csv or .npz: rows are true classes, columns decisions. Default: "
+            "distances in the class tree.",
+            metavar="FILE",
+        ),
+    ] = None,
+    all_probs: Annotated[
+        bool, Option("--all-probs", help="Add a column p_CLASS with the probability of each class.")
+    ] = False,
 ) -> None:
-    """Predict classes and write them with probabilities and tree paths to a file.
+    """Predict classes and write them with calibrated probabilities and tree paths to a file.
 
-    Rows count from 0. The probability is empty if the objective defines none, and the path is empty if the run has no
-    taxonomy.
+    Rows count from 0. The probability is empty if the objective defines none and the run is not calibrated, and the path
+    is empty if the run has no taxonomy.
     """
-    from labelkin.runs import write_predictions
+    from labelkin.audit import costs_for
+    from labelkin.runs import load_run, write_predictions
 
     with other_output_to_stderr():
-        count = write_predictions(run, inputs, output, on_error=on_error)
+        matrix = None if costs is None else costs_for(costs, load_run(run).classes)
+        count = write_predictions(
+            run,
+            inputs,
+            output,
+            on_error=on_error,
+            decide=decide,
+            threshold=threshold,
+            costs=matrix,
+            all_probs=all_probs,
+        )
     say(f"Wrote {count} predictions to {output}")
 
 

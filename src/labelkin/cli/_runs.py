@@ -16,7 +16,7 @@ from labelkin.cli._show import output_format, say, say_json, say_status, say_tab
 if TYPE_CHECKING:
     from labelkin.runs import Record
 
-app = typer.Typer(no_args_is_help=True, help="List, show, compare, export and delete recorded runs.")
+app = typer.Typer(no_args_is_help=True, help="List, show, compare, export, pack and delete recorded runs.")
 Folder = Annotated[Path, Option("--store", help="Folder of the runs.", metavar="DIR")]
 Ids = Annotated[list[str], Argument(help="Run ids from `labelkin runs list`, or their first characters.")]
 
@@ -113,6 +113,31 @@ def export(
 
     count = export_runs(store, output, recipe=recipe, missing=note or [], command=command, machine=machine)
     say(f"Wrote {count} runs to {output}")
+
+
+@app.command()
+def pack(
+    output: Annotated[Path, Option("--output", "-o", help="A .zip file.", metavar="FILE")],
+    store: Annotated[Path, Argument(help="Folder of the runs.")] = Path("runs"),
+) -> None:
+    """Write the results and decisions of all finished runs to one small file, without weights."""
+    from labelkin.runs import pack_runs
+
+    count = pack_runs(store, output)
+    say(f"Wrote {count} runs to {output} ({output.stat().st_size / 1000:,.0f} kB)")
+
+
+@app.command()
+def unpack(
+    file: Annotated[Path, Argument(help="A file written by `labelkin runs pack`.")],
+    output: Annotated[Path, Option("--output", "-o", help="Folder of the runs.", metavar="DIR")] = Path("runs"),
+) -> None:
+    """Unpack runs into a folder, to list, compare and export them there."""
+    from labelkin.runs import unpack_runs
+
+    found = unpack_runs(file, output)
+    known = f"; {len(found.known)} were already there" if found.known else ""
+    say(f"Wrote {len(found.written)} runs to {output}{known}")
 
 
 COLUMNS = ("id", "label", "seed", "data", "backbone", "epochs", "accuracy", "state")

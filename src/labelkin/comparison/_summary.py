@@ -276,9 +276,9 @@ def _any_record(comparison: Comparison) -> Record:
 
 
 def _facts(comparison: Comparison) -> dict[str, Any]:
-    config = _any_record(comparison).config
-    training = {name: value for name, value in config["settings"].items() if name not in IGNORED_SETTINGS}
-    return {**training, **config["data_options"]}
+    record = _any_record(comparison)
+    training = {name: value for name, value in record.settings.items() if name not in IGNORED_SETTINGS}
+    return {**training, **record.config["data_options"]}
 
 
 def _in_words(value: Any) -> str:

@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from labelkin.data._sets.sources import MULTI30K_PLACE as MULTI30K_PLACE
     from labelkin.data._sets.sources import Source as Source
     from labelkin.data._sets.sources import is_corpus as is_corpus
+    from labelkin.data._splits import LEAST_CALIBRATION as LEAST_CALIBRATION
+    from labelkin.data._splits import calibration_part as calibration_part
     from labelkin.data._splits import label_noise as label_noise
     from labelkin.data._splits import stratified as stratified
     from labelkin.data._splits import subset as subset
@@ -102,6 +104,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_readers.images": ["OnError"],
         "_readers.tables": ["parse_number", "read_rows"],
         "_sets.sources": ["MULTI30K", "MULTI30K_PLACE", "is_corpus"],
+        "_splits": ["LEAST_CALIBRATION", "calibration_part"],
         "_unlabeled": ["SampleFormat", "UnlabeledBatch", "read_unlabeled", "sample_format"],
     },
     deprecated={"Normalise": "Normalize", "fetch": "download_files", "find": "find_files"},

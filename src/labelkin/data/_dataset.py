@@ -152,6 +152,7 @@ class Dataset:
         val: Validation split, if there is one.
         taxonomy: Tree over the classes, in the same order, if there is one.
         coarse_classes: Names of the coarse labels, if the splits have them.
+        calibration: Samples that were held out of the training split to calibrate the trained model, if any.
 
     Example:
         >>> import torch
@@ -168,6 +169,7 @@ class Dataset:
     val: Split | None = None
     taxonomy: Taxonomy | None = None
     coarse_classes: tuple[str, ...] | None = None
+    calibration: Split | None = None
 
     def __post_init__(self) -> None:
         check_names("classes", self.classes)
@@ -188,8 +190,8 @@ class Dataset:
 
     @property
     def splits(self) -> dict[str, Split]:
-        """The existing splits by name: "train", "val" and "test"."""
-        found = {"train": self.train, "val": self.val, "test": self.test}
+        """The existing splits by name: "train", "val", "calibration" and "test"."""
+        found = {"train": self.train, "val": self.val, "calibration": self.calibration, "test": self.test}
         return {part: split for part, split in found.items() if split is not None}
 
     @property
@@ -262,6 +264,7 @@ class RawDataset(NamedTuple):
     val: Split | None = None
     taxonomy: Taxonomy | None = None
     coarse_classes: tuple[str, ...] | None = None
+    calibration: Split | None = None
 
 
 def class_names(labels: Sequence[str]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from labelkin.data._readers.texts import TextSplit, encoded, read_text_tables
 from labelkin.data._sets.cifar import cifar_at, read_cifar
 from labelkin.data._sets.images import has_idx_files, is_awa2, is_food101, read_awa2, read_food101, read_idx_folder
 from labelkin.data._sets.sources import DATASETS, IMAGE_OPTIONS
-from labelkin.data._splits import divided, in_memory, restricted, with_fewer, with_noise
+from labelkin.data._splits import divided, in_memory, restricted, with_calibration, with_fewer, with_noise
 from labelkin.structure import catalogue
 
 TABLES = (".csv", ".jsonl", ".parquet")
@@ -105,6 +105,7 @@ def load(
     text: str | None = None,
     encoder: str | None = None,
     remove: Sequence[str] | None = None,
+    calibration: float = 0.0,
 ) -> Dataset:
     """Load a dataset by name or path.
 
@@ -137,6 +138,9 @@ def load(
             fitted to the training split only. A table with `text` or `encoder` is read as texts.
         remove: Parts to remove from the posts of 20-newsgroups: "headers", "footers", "quotes" (default: all three) or
             "none".
+        calibration: Share of the training samples, 0 to 0.5, to hold out for calibrating the trained model. It is drawn after
+            `subset` and before `label_noise`. Nothing is held out if there is a validation split, or if it would be fewer
+            than 50 samples.
 
     Returns:
         The dataset.
@@ -155,6 +159,7 @@ def load(
     if subset is not None:
         check_number("subset", subset, low=0, high=1, open_low=True)
     check_number("label_noise", label_noise, low=0, high=1)
+    check_number("calibration", calibration, low=0, high=0.5)
     if on_error is not None:
         check_choice("on_error", on_error, ("stop", "skip"))
     if image_size is not None:
@@ -168,6 +173,7 @@ def load(
         found = restricted(found, classes)
     found = divided(title, found, seed=seed, test_fraction=test_fraction, validation_fraction=validation_fraction)
     found = with_fewer(found, subset, seed=seed) if subset is not None else found
+    found = with_calibration(found, calibration, seed=seed) if calibration else found
     found = with_noise(found, label_noise, seed=seed) if label_noise else found
     found = encoded(title, found, encoder) if isinstance(found.train, TextSplit) else in_memory(found, stream=stream)
     assert found.test is not None
@@ -179,6 +185,7 @@ def load(
         val=found.val,
         taxonomy=found.taxonomy,
         coarse_classes=found.coarse_classes,
+        calibration=found.calibration,
     )
 
 

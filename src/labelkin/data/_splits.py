@@ -13,7 +13,8 @@ from labelkin.data._dataset import FileSplit, RawDataset, Split
 
 Ints = npt.NDArray[np.int64]
 # One random stream per purpose, so that a split and label noise of the same seed are independent.
-SPLIT, SUBSET, NOISE = 1, 2, 3
+SPLIT, SUBSET, NOISE, CALIBRATION = 1, 2, 3, 4
+LEAST_CALIBRATION = 50  # samples; see docs/measured.md
 
 
 class Parts(NamedTuple):
@@ -120,6 +121,42 @@ def label_noise(targets: Tensor, share: float, *, seed: int, classes: Sequence[s
     return NoisyLabels(torch.from_numpy(noisy), torch.from_numpy(pairs), torch.from_numpy(changed))
 
 
+def calibration_part(targets: Tensor, share: float, *, seed: int) -> Parts | None:
+    """Hold out training samples to calibrate on: a share of the samples, spread evenly over the classes.
+
+    The samples are ordered by class and, within a class, at random; every `1 / share`-th is taken, from a random start. So each
+    class gives its share up to one sample, also where that is less than one. A class with one sample keeps it, and every class
+    keeps one.
+
+    Args:
+        targets: (n,) classes.
+        share: Share of the samples, from 0 to 0.5.
+        seed: Seed of the draw.
+
+    Returns:
+        The samples that stay and those held out, or None if fewer than `LEAST_CALIBRATION` would be held out.
+
+    >>> rest, part = calibration_part(torch.arange(10).repeat(300), 0.05, seed=0)
+    >>> len(rest), len(part)
+    (2850, 150)
+    >>> calibration_part(torch.arange(10).repeat(30), 0.05, seed=0) is None
+    True
+    """
+    check_number("share", share, low=0, high=0.5)
+    check_count("seed", seed, least=0)
+    values = targets.numpy()
+    random = np.random.default_rng([seed, CALIBRATION])
+    draws, start = random.random(len(values)), random.random()
+    several = np.flatnonzero(np.bincount(values)[values] > 1)
+    order = several[np.lexsort((draws[several], values[several]))]
+    steps = np.floor(share * np.arange(len(order) + 1) + start)
+    taken = np.zeros(len(values), dtype=np.bool_)
+    taken[order] = np.diff(steps) > 0
+    if int(taken.sum()) < LEAST_CALIBRATION:
+        return None
+    return Parts(torch.from_numpy(np.flatnonzero(~taken)), torch.from_numpy(np.flatnonzero(taken)))
+
+
 def _counts(targets: Tensor, classes: Sequence[str]) -> Ints:
     return np.bincount(targets.numpy(), minlength=len(classes))
 
@@ -210,20 +247,27 @@ def with_fewer(found: RawDataset, fraction: float, *, seed: int) -> RawDataset:
     return found._replace(train=found.train.take(kept))
 
 
+def with_calibration(found: RawDataset, share: float, *, seed: int) -> RawDataset:
+    """Hold out a share of the training samples to calibrate on, unless there is a validation split."""
+    parts = None if found.val is not None else calibration_part(found.train.targets, share, seed=seed)
+    if parts is None:
+        return found
+    return found._replace(train=found.train.take(parts.rest), calibration=found.train.take(parts.part))
+
+
 def with_noise(found: RawDataset, share: float, *, seed: int) -> RawDataset:
-    """Exchange training labels between paired classes; the validation and test splits keep their labels."""
+    """Exchange training labels between paired classes; the other splits keep their labels."""
     noisy = label_noise(found.train.targets, share, seed=seed, classes=found.classes)
     return found._replace(train=found.train.with_targets(noisy.targets))
 
 
 def in_memory(found: RawDataset, *, stream: bool | None) -> RawDataset:
     """Read image files now, unless they are to be streamed or are too large for memory."""
-    files = [split for split in (found.train, found.test, found.val) if isinstance(split, FileSplit)]
+    splits = (found.train, found.test, found.val, found.calibration)
+    files = [split for split in splits if isinstance(split, FileSplit)]
     large = sum(split.memory for split in files) > STREAM_ABOVE
     if large if stream is None else stream:
         return found
-    train, test, val = (
-        split.in_memory() if isinstance(split, FileSplit) else split for split in (found.train, found.test, found.val)
-    )
+    train, test, val, calibration = (split.in_memory() if isinstance(split, FileSplit) else split for split in splits)
     assert train is not None
-    return found._replace(train=train, test=test, val=val)
+    return found._replace(train=train, test=test, val=val, calibration=calibration)

@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
-from math import exp, log
+from math import exp, inf, log
 from typing import Self
 
 import torch
@@ -39,7 +39,7 @@ class Temperature:
         if self.value is not None:
             check_number("value", self.value, low=0, open_low=True)
 
-    def fit(self, logits: Tensor, target: Tensor) -> Self:
+    def fit(self, logits: Tensor, target: Tensor, *, prior: float | None = None) -> Self:
         """Find the temperature with the least mean negative log-likelihood.
 
         The loss is convex in `1 / value`, so there is one minimum, and it is never worse than the original logits. It is
@@ -49,19 +49,29 @@ class Temperature:
         Args:
             logits: (n, K) logits of a validation split.
             target: (n,) true class positions.
+            prior: The standard deviation of a normal prior of the temperature's logarithm around 0, for few samples: the fit
+                then finds the most probable temperature, which is near 1 if the samples say little, and moderate even if
+                all of them are right. None for no prior.
 
         Returns:
             The object itself.
         """
         check_logits("logits", logits)
         check_target("target", target, len(logits), logits.shape[-1])
+        if prior is not None:
+            check_number("prior", prior, low=0, open_low=True)
+        weakness = inf if prior is None else len(logits) * prior**2
         values = logits.detach().double()
         true = values.gather(-1, target.long().unsqueeze(-1)).mean()
 
         def slope(log_sharpness: float) -> float:
-            """Return the slope of the loss in `1 / value`: the expected logit minus that of the true class."""
+            """Return the slope in `1 / value` of the loss: the expected logit minus that of the true class.
+
+            The prior adds `log(value) ** 2 / (2 * weakness)` to the mean loss.
+            """
             sharper = torch.softmax(values * exp(log_sharpness), -1)
-            return float((sharper * values).sum(-1).mean() - true)
+            of_data = float((sharper * values).sum(-1).mean() - true)
+            return of_data + log_sharpness * exp(-log_sharpness) / weakness
 
         low, high = -log(HOTTEST), -log(COLDEST)
         if slope(low) >= 0:

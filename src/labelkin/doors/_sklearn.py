@@ -3,7 +3,7 @@
 # ruff: noqa: N803, N806  (X is scikit-learn's own name)
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Self
@@ -15,7 +15,8 @@ from torch import Tensor
 
 from labelkin._checks import InputError, check_choice, check_number, listed, plain
 from labelkin._extras import MissingExtra
-from labelkin.doors._training_inputs import given_tree, objective_context, own_random_state
+from labelkin.decide import least_cost
+from labelkin.doors._training_inputs import given_tree, held_out_rows, inner_nodes, objective_context, own_random_state
 from labelkin.objectives import OBJECTIVES
 from labelkin.structure import Taxonomy
 from labelkin.training import (
@@ -24,6 +25,7 @@ from labelkin.training import (
     Trainer,
     WeightedClassify,
     build_model,
+    fit_calibration,
     node_positions,
     standardized_dataset,
     taxonomy_for,
@@ -85,11 +87,16 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             or None. An inner-node label counts as a separate label.
         random_state: Seed. On the CPU, the same integer and the same data give the same network.
         device: "cpu", "cuda", "mps" or "auto". A pickled model is always loaded on the CPU.
+        calibration: Share of the samples, 0 to 0.5, to hold out for calibrating the probabilities. Nothing is held out if it
+            would be fewer than 50 samples.
+        decide: "argmax" to predict the most probable class, or "crm" for the class with the least expected distance in the
+            taxonomy.
 
     Attributes:
         classes_: The classes, sorted; inner nodes are not among them.
         model_: The trained `labelkin.Model`; its `objective` holds the label vectors.
         taxonomy_: The taxonomy over `classes_`, in their order; None if none was given.
+        temperature_: The number that scores are divided by before the softmax; 1 if nothing was held out.
         history_: One dict per epoch, with the epoch, the learning rate and the loss.
         scaler_: The fitted `StandardScaler`.
         n_features_in_: Number of columns of X.
@@ -118,6 +125,8 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         class_weight: Mapping[Any, float] | str | None = None,
         random_state: int | np.random.RandomState | None = None,
         device: str = "cpu",
+        calibration: float = 0.05,
+        decide: str = "argmax",
     ) -> None:
         self.objective = objective
         self.taxonomy = taxonomy
@@ -131,6 +140,8 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.class_weight = class_weight
         self.random_state = random_state
         self.device = device
+        self.calibration = calibration
+        self.decide = decide
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train the network.
@@ -161,10 +172,13 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X, y, weight, dtype = X[weight > 0], y[weight > 0], weight[weight > 0], X.dtype
         tree = given_tree(self.taxonomy)
         labels, place = np.unique(y, return_inverse=True)
-        inner = self._inner_nodes(labels, tree)
+        inner = inner_nodes(labels, tree, self.objective)
         self.classes_ = labels[~inner]
         if len(self.classes_) < 2:
             raise InputError(f"y: a classifier needs at least two classes, got {len(self.classes_)} class.")
+        all_X, all_place = X, place
+        held = held_out_rows(place, inner, self.calibration)
+        X, y, weight, place = X[~held], y[~held], weight[~held], place[~held]
         self.scaler_ = StandardScaler().fit(X, sample_weight=weight)
         columns = self._columns(X, dtype)
         data = standardized_dataset(columns, (np.cumsum(~inner) - 1).clip(0)[place], self.classes_)
@@ -178,19 +192,12 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             trained = Trainer(model, task, replace(settings, precision=precision)).fit()
         self.model_: Model = trained.model
         self.history_ = trained.history
+        self.temperature_ = 1.0
+        if held.any():
+            known = torch.from_numpy((np.cumsum(~inner) - 1)[all_place[held]])
+            scores = torch.from_numpy(self._scores_of(self._columns(all_X[held], dtype)))
+            self.temperature_ = fit_calibration(self.model_.objective, scores, known).temperature
         return self
-
-    def _inner_nodes(self, labels: npt.NDArray[Any], tree: Taxonomy | None) -> npt.NDArray[np.bool_]:
-        """Return which of the labels are inner nodes of the tree."""
-        names = [] if tree is None else [name for name, leaf in zip(tree.names, tree.is_leaf, strict=True) if not leaf]
-        inner = np.isin([str(label) for label in labels.tolist()], names)
-        if inner.any() and not OBJECTIVES[self.objective].takes_nodes:
-            raise InputError(
-                f"y: {listed(labels[inner].tolist())} name inner nodes of the taxonomy, but the objective "
-                f"{self.objective!r} takes only classes; use an objective such as 'hierarchical', or label these "
-                "samples with classes."
-            )
-        return inner
 
     def _label_weights(self, labels: npt.NDArray[Any], y: npt.NDArray[Any], weight: Floats) -> Floats:
         """Return the weight of each label by `class_weight`."""
@@ -218,6 +225,14 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _settings(self) -> Settings:
         check_choice("objective", self.objective, tuple(OBJECTIVES))
         check_choice("device", self.device, DEVICES)
+        check_choice("decide", self.decide, ("argmax", "crm"))
+        check_number("calibration", self.calibration, low=0, high=0.5)
+        if self.decide == "crm" and self.taxonomy is None:
+            raise InputError("decide: 'crm' needs a taxonomy; pass one, or use 'argmax'.")
+        if self.decide == "crm" and not OBJECTIVES[self.objective].has_probabilities:
+            raise InputError(
+                f"decide: 'crm' needs probabilities, which {self.objective!r} does not define; use 'argmax'."
+            )
         names = ("epochs", "batch_size", "optimizer", "lr", "weight_decay")
         given = {name: getattr(self, name) for name in names}
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -233,7 +248,7 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return torch.from_numpy(check_array(self.scaler_.transform(X), dtype=dtype, input_name="X"))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the class with the highest score for each row.
+        """Return the class with the highest score for each row, or with the least expected distance if `decide="crm"`.
 
         Args:
             X: Finite numbers, shape (n, columns).
@@ -247,7 +262,10 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             >>> model.fit([[0.0], [1.0]], ["low", "high"]).predict([[-1.0], [2.0]]).tolist()
             ['low', 'high']
         """
-        best = self._scores(X).argmax(-1)
+        scores = self._scores(X)
+        best = scores.argmax(-1)
+        if self.decide == "crm":
+            best = least_cost(self._calibrated(scores).exp(), self.taxonomy_).numpy()
         predicted: npt.NDArray[Any] = self.classes_[best]
         return predicted
 
@@ -272,7 +290,7 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @available_if(_defines_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
-        """Return the probabilities of the classes; missing for objectives that define none.
+        """Return the calibrated probabilities of the classes; missing for objectives that define none.
 
         Args:
             X: Finite numbers, shape (n, columns).
@@ -286,11 +304,11 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             >>> round(float(model.predict_proba([[0.5]]).sum()), 6)
             1.0
         """
-        return self._evaluated(X, lambda model, inputs: model.objective.log_probs(model(inputs)).exp())
+        return np.exp(self.predict_log_proba(X))
 
     @available_if(_defines_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Floats:
-        """Return the log-probabilities of the classes; missing for objectives that define none.
+        """Return the calibrated log-probabilities of the classes; missing for objectives that define none.
 
         Args:
             X: Finite numbers, shape (n, columns).
@@ -304,21 +322,24 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             >>> bool((model.predict_log_proba([[0.5]]) < 0).all())
             True
         """
-        return self._evaluated(X, lambda model, inputs: model.objective.log_probs(model(inputs)))
+        return self._calibrated(self._scores(X)).numpy()
+
+    def _calibrated(self, scores: Floats) -> Tensor:
+        """Return calibrated log-probabilities."""
+        return torch.log_softmax(torch.from_numpy(scores) / self.temperature_, -1)
 
     def _scores(self, X: Any) -> Floats:
-        return self._evaluated(X, lambda model, inputs: model.objective.scores(model(inputs)))
+        check_is_fitted(self, "model_")
+        dtype = np.float64 if next(self.model_.parameters()).dtype == torch.float64 else np.float32
+        return self._scores_of(self._columns(validate_data(self, X, reset=False, dtype=FLOATS), dtype))
 
     @torch.no_grad()
-    def _evaluated(self, X: Any, function: Callable[[Model, Tensor], Tensor]) -> Floats:
-        """Apply a function to the model and the standardized rows, in batches."""
-        check_is_fitted(self, "model_")
+    def _scores_of(self, columns: Tensor) -> Floats:
+        """Return the scores of standardized rows, computed in batches."""
         model = self.model_.eval()
-        weights = next(model.parameters())
-        dtype = np.float64 if weights.dtype == torch.float64 else np.float32
-        columns = self._columns(validate_data(self, X, reset=False, dtype=FLOATS), dtype)
-        parts = [function(model, part.to(weights.device)).cpu() for part in torch.split(columns, PREDICTED_AT_ONCE)]
-        return torch.cat(parts).numpy()
+        place = next(model.parameters()).device
+        parts = [model.objective.scores(model(part.to(place))) for part in torch.split(columns, PREDICTED_AT_ONCE)]
+        return torch.cat(parts).cpu().numpy()
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

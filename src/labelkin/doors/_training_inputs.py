@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from labelkin.data import ArraySplit, Dataset
-from labelkin.objectives import Context
+from labelkin._checks import InputError, listed
+from labelkin.data import ArraySplit, Dataset, calibration_part
+from labelkin.objectives import OBJECTIVES, Context
 from labelkin.structure import Taxonomy, load_tree
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -22,6 +23,33 @@ def given_tree(choice: Any) -> Taxonomy | None:
     if isinstance(choice, Mapping):
         return Taxonomy.from_nested(choice)
     return choice if isinstance(choice, Taxonomy) else load_tree(choice, others=("wordnet",))
+
+
+def inner_nodes(labels: npt.NDArray[Any], tree: Taxonomy | None, objective: str) -> npt.NDArray[np.bool_]:
+    """Return which of the labels are inner nodes of the tree."""
+    names = [] if tree is None else [name for name, leaf in zip(tree.names, tree.is_leaf, strict=True) if not leaf]
+    inner = np.isin([str(label) for label in labels.tolist()], names)
+    if inner.any() and not OBJECTIVES[objective].takes_nodes:
+        raise InputError(
+            f"y: {listed(labels[inner].tolist())} name inner nodes of the taxonomy, but the objective {objective!r} takes only "
+            "classes; use an objective such as 'hierarchical', or label these samples with classes."
+        )
+    return inner
+
+
+def held_out_rows(place: npt.NDArray[np.int64], inner: npt.NDArray[np.bool_], share: float) -> npt.NDArray[np.bool_]:
+    """Return a mask of the samples to calibrate on, which all have a class; the same for every seed and objective.
+
+    Args:
+        place: (n,) positions of the labels of the samples.
+        inner: Whether each label is an inner node.
+        share: The share of the samples.
+    """
+    classed = np.flatnonzero(~inner[place])
+    parts = calibration_part(torch.from_numpy(place[classed]), share, seed=0) if share else None
+    held = np.zeros(len(place), dtype=np.bool_)
+    held[classed[[] if parts is None else parts.part.numpy()]] = True
+    return held
 
 
 def objective_context(

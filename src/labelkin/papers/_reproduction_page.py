@@ -55,7 +55,7 @@ def _belongs(record: Record, part: Part, options: Mapping[str, Any], defaults: M
         and plan.get("taxonomy") in (None, config["taxonomy"])
         and _data(config["data_options"]) == _data(plan.get("data_options", {}))
         and {**known, **asked} == {**known, **used}
-        and _trained_alike(record.settings, plan["training"])
+        and _trained_alike(record.settings, {"calibration": 0.0, **plan["training"]})
     )
 
 

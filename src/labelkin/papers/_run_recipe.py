@@ -35,7 +35,8 @@ class Wanted(NamedTuple):
 def plan_for(recipe: Recipe, part: Part, wanted: Wanted, *, backbone: str) -> Plan | None:
     """Return the plan for a part of a recipe, or None if none of its rows is requested."""
     added = recipe.as_published if wanted.protocol == "as-published" else {}
-    values = merged(part.plan, {"training": {**added.get("training", {}), "precision": wanted.precision}})
+    held = {"calibration": 0.0}  # the papers hold out nothing for it
+    values = merged(part.plan, {"training": {**held, **added.get("training", {}), "precision": wanted.precision}})
     values["training"] = scaled(values["training"], wanted.scale)
     known = values["objectives"]
     rows = {label: given for label, given in known.items() if is_requested(label, wanted.rows, known)}

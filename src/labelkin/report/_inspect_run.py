@@ -1,6 +1,7 @@
 """Inspect a finished run for the report: load its model, outputs and data, and record why a part is missing."""
 
 from functools import cached_property
+from math import isnan
 from typing import Any
 
 import torch
@@ -8,7 +9,6 @@ from torch import Tensor
 
 from labelkin._checks import InputError
 from labelkin.data import ArraySplit, Dataset, Normalize
-from labelkin.objectives import OBJECTIVES
 from labelkin.report._images import picture_uris
 from labelkin.report._learned import (
     ClassSimilarity,
@@ -22,7 +22,17 @@ from labelkin.report._learned import (
 from labelkin.report._mistakes import Mistakes, mistakes_of
 from labelkin.report._page_model import Subject
 from labelkin.report._subject import subject
-from labelkin.runs import DataCache, Predictor, Record, RunFolder, RunSpec, check_unchanged, load_run, restored_context
+from labelkin.runs import (
+    DataCache,
+    Predictor,
+    Record,
+    RunFolder,
+    RunSpec,
+    calibration_of,
+    check_unchanged,
+    load_run,
+    restored_context,
+)
 from labelkin.structure import Taxonomy
 
 EQUALLY_FAR, NO_WEIGHTS = "all label vectors are equally far apart", "the weights are missing"
@@ -116,7 +126,9 @@ class RunInspector:
 
     def _mistakes(self) -> Mistakes:
         _check_size(len(self.taxonomy.leaves))
-        return mistakes_of(*self.outputs, self.taxonomy, log_probs=OBJECTIVES[self.record.objective].has_probabilities)
+        fitted = calibration_of(RunFolder(self.record.path)).temperature
+        known = not isnan(fitted)
+        return mistakes_of(*self.outputs, self.taxonomy, log_probs=known, temperature=fitted if known else 1.0)
 
     def _similarity(self) -> ClassSimilarity:
         """Compute class similarity from label vectors, or from mean scores if these are equally far apart or missing."""

@@ -50,6 +50,7 @@ class Mistakes(NamedTuple):
         cost_rule: Effect of cost-based decisions.
         operating: The operating curve of the fallback.
         by_tree: Whether a confusion costs its distance in the tree; otherwise each costs 1.
+        temperature: The temperature that the probabilities are calibrated with.
     """
 
     confusions: Confusions
@@ -59,16 +60,21 @@ class Mistakes(NamedTuple):
     cost_rule: CostRule | None
     operating: OperatingCurve | None
     by_tree: bool = True
+    temperature: float = 1.0
 
 
-def mistakes_of(scores: Tensor, target: Tensor, taxonomy: Taxonomy, *, log_probs: bool) -> Mistakes:
+def mistakes_of(
+    scores: Tensor, target: Tensor, taxonomy: Taxonomy, *, log_probs: bool, temperature: float = 1.0
+) -> Mistakes:
     """Return the mistakes of a model.
 
     Args:
         scores: (n, K) scores, with classes in the order of the taxonomy.
         target: (n,) true classes.
         taxonomy: The tree.
-        log_probs: Whether the scores are log-probabilities; calibration and cost-based decisions need them.
+        log_probs: Whether the scores divided by the temperature are log-probabilities, up to a constant; calibration and
+            cost-based decisions need them.
+        temperature: The temperature of the model.
     """
     predicted = scores.argmax(-1)
     found = costliest(predicted, target, names=taxonomy.classes, distances=taxonomy.distance("height"), top=SHOWN)
@@ -79,7 +85,9 @@ def mistakes_of(scores: Tensor, target: Tensor, taxonomy: Taxonomy, *, log_probs
     order = confusion_matrix(predicted, target, taxonomy=taxonomy)
     if not log_probs:
         return Mistakes(order, found, samples, None, None, None)
-    probs = scores.double().softmax(-1)  # the exponential of log-probabilities, with sums of exactly 1
+    probs = (scores.double() / temperature).softmax(
+        -1
+    )  # sums to exactly 1, as exponentials of log-probabilities do not
     return Mistakes(
         order,
         found,
@@ -87,6 +95,7 @@ def mistakes_of(scores: Tensor, target: Tensor, taxonomy: Taxonomy, *, log_probs
         metrics.expected_calibration_error(probs, target),
         _cost_rule(probs, target, taxonomy),
         decide.operating_curve(decide.node_probs(probs, taxonomy), target, taxonomy),
+        temperature=temperature,
     )
 
 
@@ -141,7 +150,8 @@ def mistake_panels(mistakes: Mistakes | None, groups: Groups | None, why: str) -
         Panel(
             "calibration",
             titles["calibration"],
-            f"Expected calibration error: {100 * bins.error:.2f} %. Below the dashed line the model is overconfident.",
+            f"Expected calibration error{_scaled(mistakes.temperature)}: {100 * bins.error:.2f} %. Below the dashed line the "
+            "model is overconfident.",
             {"": figures.calibration(bins)},
             Table(
                 ("confidence", "accuracy", "samples"),
@@ -164,6 +174,10 @@ def mistake_panels(mistakes: Mistakes | None, groups: Groups | None, why: str) -
             ),
         ),
     )
+
+
+def _scaled(temperature: float) -> str:
+    return "" if temperature == 1 else f" at the run's temperature of {temperature:.3g}"
 
 
 def examples(mistakes: Mistakes, images: Sequence[Sequence[str]]) -> tuple[Example, ...]:

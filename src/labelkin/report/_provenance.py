@@ -64,7 +64,7 @@ def compare_command(comparison: Comparison) -> str:
     for name in ("backbone", "taxonomy"):
         if config[name] is not None:
             words += [f"--{name}", str(config[name])]
-    words += _flags(config["data_options"], {}) + _flags(config["settings"], asdict(Settings()))
+    words += _flags(config["data_options"], {}) + _flags(runs[0].settings, asdict(Settings()))
     for objective, given in options.items():
         words += [part for name, value in given.items() for part in ("--set", f"{objective}.{name}={_text(value)}")]
     return shlex.join([*words, "--out", str(comparison.folder)])

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 from labelkin._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from labelkin.runs._answers import RULES as RULES
+    from labelkin.runs._answers import Rule as Rule
     from labelkin.runs._api import TrainedRun as TrainedRun
     from labelkin.runs._api import train as train
+    from labelkin.runs._compatibility import complete_settings as complete_settings
     from labelkin.runs._compatibility import current_options as current_options
     from labelkin.runs._compatibility import settings_that_count as settings_that_count
+    from labelkin.runs._decisions import Decisions as Decisions
     from labelkin.runs._engines import ENGINES as ENGINES
     from labelkin.runs._engines.attempt import Event as Event
     from labelkin.runs._engines.attempt import Job as Job
@@ -32,12 +36,15 @@ if TYPE_CHECKING:
     from labelkin.runs._kinds import kind_in as kind_in
     from labelkin.runs._kinds import kind_name as kind_name
     from labelkin.runs._overwrite_guard import check_no_overwrite as check_no_overwrite
+    from labelkin.runs._pack import Unpacked as Unpacked
+    from labelkin.runs._pack import pack_runs as pack_runs
+    from labelkin.runs._pack import unpack_runs as unpack_runs
     from labelkin.runs._predictor import Prediction as Prediction
     from labelkin.runs._predictor import Predictor as Predictor
+    from labelkin.runs._predictor import calibration_of as calibration_of
     from labelkin.runs._predictor import existing_run_folder as existing_run_folder
     from labelkin.runs._predictor import load_run as load_run
     from labelkin.runs._predictor import run_spec as run_spec
-    from labelkin.runs._predictor import write_predictions as write_predictions
     from labelkin.runs._results_file import Results as Results
     from labelkin.runs._results_file import export_runs as export_runs
     from labelkin.runs._results_file import read_results as read_results
@@ -67,22 +74,26 @@ if TYPE_CHECKING:
     from labelkin.runs._train import train_run as train_run
     from labelkin.runs._workspace import DataCache as DataCache
     from labelkin.runs._workspace import DataWorkspace as DataWorkspace
+    from labelkin.runs._write_predictions import write_predictions as write_predictions
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "_api": ["TrainedRun", "train"],
+        "_decisions": ["Decisions"],
         "_evaluate": ["Evaluated", "evaluate"],
         "_export_model": ["Exported", "export_model"],
         "_folder": ["RunFolder"],
-        "_predictor": ["Prediction", "Predictor", "load_run", "run_spec", "write_predictions"],
+        "_predictor": ["Prediction", "Predictor", "load_run", "run_spec"],
         "_spec": ["RunSpec"],
         "_store": ["Record", "Store"],
         "_train": ["train_run"],
         "_workspace": ["DataCache", "DataWorkspace"],
+        "_write_predictions": ["write_predictions"],
     },
     internal={
-        "_compatibility": ["current_options", "settings_that_count"],
+        "_answers": ["RULES", "Rule"],
+        "_compatibility": ["complete_settings", "current_options", "settings_that_count"],
         "_engines": ["ENGINES"],
         "_engines.attempt": ["Event", "Job", "run_here", "train_job"],
         "_engines.processes": ["run_in_processes"],
@@ -90,7 +101,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_identity": ["check_unchanged", "data_id", "folder_name", "run_id", "run_name"],
         "_kinds": ["kind_in", "kind_name"],
         "_overwrite_guard": ["check_no_overwrite"],
-        "_predictor": ["existing_run_folder"],
+        "_pack": ["Unpacked", "pack_runs", "unpack_runs"],
+        "_predictor": ["calibration_of", "existing_run_folder"],
         "_run_files": ["MEASURES", "is_finished_run", "locked", "read_measures"],
         "_results_file": ["Results", "export_runs", "read_results"],
         "_setup": [

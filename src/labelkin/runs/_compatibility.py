@@ -2,8 +2,8 @@
 
 - To rename an option of an objective, add the old and the new name to `RENAMED_OPTIONS`. Run folders and plans with the old
   name are translated when they are read. Ids are computed with the old name, so they never change.
-- To add a training setting, add its name and default to `ADDED_SETTINGS`. At its default it stays out of the id, and runs
-  that do not name it count as trained with the default.
+- To add a training setting, add its name to `ADDED_SETTINGS`, with the value that reproduces the runs from before it. Runs that
+  do not name the setting have this value, and at this value it stays out of the id. The default of new runs may be another.
 """
 
 from collections.abc import Mapping
@@ -16,8 +16,10 @@ RENAMED_OPTIONS: dict[tuple[str, str], str] = {
     ("label-embedding", "weights"): "preset",
     ("compressed-label-embedding", "weights"): "preset",
 }
-# Training settings that were added after the first ids were published, with their defaults.
-ADDED_SETTINGS: dict[str, Any] = {}
+# Training settings that were added after the first ids were published, with the values of runs that do not name them.
+ADDED_SETTINGS: dict[str, Any] = {
+    "calibration": 0.0,  # earlier runs held out nothing
+}
 
 
 def current_options(objective: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,8 +38,13 @@ def original_options(objective: str, options: Mapping[str, Any]) -> dict[str, An
     return {old.get(name, name): value for name, value in options.items()}
 
 
+def complete_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the training settings of a run of any version, with the values of settings that were added after it."""
+    return {**settings, **{name: value for name, value in ADDED_SETTINGS.items() if name not in settings}}
+
+
 def settings_that_count(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return training settings without those in `ADDED_SETTINGS` that have their defaults."""
+    """Return training settings without those in `ADDED_SETTINGS` that have the value from before they were added."""
     return {
         name: value for name, value in settings.items() if name not in ADDED_SETTINGS or value != ADDED_SETTINGS[name]
     }

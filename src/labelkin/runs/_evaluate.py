@@ -16,7 +16,7 @@ from labelkin.runs._identity import check_unchanged, data_changed
 from labelkin.runs._predictor import Predictor, existing_run_folder, load_run
 from labelkin.runs._setup import fastest_device
 from labelkin.runs._workspace import DataWorkspace
-from labelkin.training import final_metrics
+from labelkin.training import decide_test, final_metrics
 
 BATCH = 1024
 
@@ -83,7 +83,10 @@ def evaluate(
     if isinstance(split, ArraySplit):
         predictor.check(split.inputs)
     scores, target = _scored(predictor, split)
-    return Evaluated(name, len(target), final_metrics(predictor.model.objective, scores, target, predictor.taxonomy))
+    found = final_metrics(predictor.model.objective, scores, target, predictor.taxonomy)
+    if predictor.is_calibrated:
+        found |= decide_test(scores, target, predictor.taxonomy, predictor.calibration).metrics
+    return Evaluated(name, len(target), found)
 
 
 def _same(data: str | os.PathLike[str], other: str) -> bool:

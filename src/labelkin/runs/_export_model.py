@@ -1,4 +1,4 @@
-"""Export the model of a run to ONNX or torch.export; it takes raw samples and returns log-probabilities."""
+"""Export the model of a run to ONNX or torch.export; it takes raw samples and returns calibrated log-probabilities."""
 
 import io
 import json
@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,7 +55,7 @@ Writer = Callable[[nn.Module, Tensor, Sequence[str]], Written]
 
 
 class Portable(nn.Module):
-    """A model that normalizes (n, ...) raw samples and returns (n, K) log-probabilities."""
+    """A model that normalizes (n, ...) raw samples and returns (n, K) calibrated log-probabilities."""
 
     shift: Tensor
     scale: Tensor
@@ -66,17 +67,21 @@ class Portable(nn.Module):
         unit = 255.0 if predictor.samples.pixels else 1.0
         self.register_buffer("shift", (predictor.mean * unit).view(shape))
         self.register_buffer("scale", (predictor.std * unit).view(shape))
+        self.temperature = predictor.calibration.temperature
 
     def forward(self, inputs: Tensor) -> Tensor:
-        return self.model.objective.log_probs(self.model((inputs.float() - self.shift) / self.scale))
+        outputs = self.model((inputs.float() - self.shift) / self.scale)
+        if self.temperature == 1 or isnan(self.temperature):
+            return self.model.objective.log_probs(outputs)
+        return torch.log_softmax(self.model.objective.scores(outputs) / self.temperature, -1)
 
 
 def export_model(run: str | os.PathLike[str], path: str | os.PathLike[str]) -> Exported:
     """Write the model of a run to `.onnx` or `.pt2` (torch.export) for batches of any size.
 
-    The exported program is run before it is written: if its log-probabilities on random samples differ from the model's by more
-    than 1e-4, nothing is written. The class names are stored in the metadata of an ONNX file under "classes", or in the extra
-    file classes.json of a `.pt2` file.
+    The temperature of the run is part of the exported program, so its log-probabilities are calibrated. The program is run
+    before it is written: if its outputs on random samples differ from the model's by more than 1e-4, nothing is written. The
+    class names are stored in the metadata of an ONNX file under "classes", or in the extra file classes.json of a `.pt2` file.
 
     Args:
         run: The folder of a finished run, or the result of `labelkin.train`.

@@ -11,7 +11,8 @@ the tensors that it names are on disk, so a run that is killed at any moment res
     timing.json           seconds spent training
     model.safetensors     the trained model
     final.json            its metrics on the test set
-    outputs.safetensors   its outputs on the test set
+    outputs.safetensors   its outputs on the test set, and on the samples that were held out for the temperature
+    decisions.npz         the calibrated decision on each test sample, with its cost
 """
 
 import json
@@ -22,8 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from labelkin._checks import InputError
-from labelkin._files import EVENTS, STATE, TEMPORARY, csv_text, is_events_folder, write_text
+from labelkin._files import EVENTS, STATE, TEMPORARY, csv_text, is_events_folder, write_bytes, write_text
 from labelkin._version import RUN_LAYOUT
+from labelkin.runs._decisions import DECISIONS, decisions_in, packed_decisions
 from labelkin.runs._run_files import LOCK, read_config, read_history, read_json, read_seconds
 from labelkin.training import State, is_packed, load_packed, save_packed
 
@@ -160,11 +162,14 @@ class RunFolder:
         Args:
             model: The state of the trained model.
             metrics: The final metrics; NaN where one is undefined.
-            outputs: The model's outputs on the test set.
+            outputs: The model's outputs on the test set; the decisions among them go to a file of their own.
             seconds: The time spent training.
         """
         save_packed(self.path / "model.safetensors", model)
-        save_packed(self.path / "outputs.safetensors", outputs)
+        decided, rest = decisions_in(outputs)
+        save_packed(self.path / "outputs.safetensors", rest)
+        if decided is not None:
+            write_bytes(self.path / DECISIONS, packed_decisions(decided))
         self._write("timing.json", {"seconds": seconds})
         self._write("final.json", {name: None if isnan(value) else value for name, value in metrics.items()})
 

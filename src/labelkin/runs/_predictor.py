@@ -1,26 +1,23 @@
-"""Load a finished run as a model that predicts, and write predictions to a table."""
+"""Load a finished run as a model that predicts."""
 
-import csv
-import io
-import json
 import os
-from collections.abc import Iterator, Sequence
+from math import nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from labelkin._checks import InputError, listed, near
-from labelkin._files import write_text
-from labelkin.data import Normalize, OnError, SampleFormat, UnlabeledBatch, read_unlabeled
+from labelkin._checks import InputError, listed
+from labelkin.data import Normalize, SampleFormat
+from labelkin.objectives import OBJECTIVES
+from labelkin.runs._answers import Rule, answers, check_rule
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._kinds import kind_in
-from labelkin.runs._overwrite_guard import check_no_overwrite
-from labelkin.runs._setup import fastest_device, restored_context
+from labelkin.runs._setup import restored_context
 from labelkin.runs._spec import RunSpec, accepted_options
 from labelkin.structure import Taxonomy
-from labelkin.training import build_model
+from labelkin.training import Calibration, build_model
 
 BATCH = 1024
 
@@ -29,10 +26,13 @@ class Prediction(NamedTuple):
     """The predictions for n samples.
 
     Args:
-        classes: The name of each predicted class.
-        positions: (n,) positions of the predicted classes.
-        scores: (n, K) scores of all classes: log-probabilities if the objective defines them.
-        probabilities: (n,) probabilities of the predicted classes. None if the objective defines none.
+        classes: The name of each answer.
+        positions: (n,) positions of the answers among the classes; -1 for an inner node of the tree.
+        scores: (n, K) scores of all classes: log-probabilities before calibration if the objective defines them.
+        probabilities: (n,) calibrated probabilities of the answers. None if the objective defines none and the run held out
+            too few samples to calibrate its scores.
+        all_probabilities: (n, K) calibrated probabilities of all classes; None as above.
+        nodes: (n,) nodes of the answers in the tree of the run.
 
     Example:
         >>> import labelkin, tempfile
@@ -46,6 +46,8 @@ class Prediction(NamedTuple):
     positions: Tensor
     scores: Tensor
     probabilities: Tensor | None
+    all_probabilities: Tensor | None = None
+    nodes: Tensor | None = None
 
 
 class Predictor(nn.Module):
@@ -74,6 +76,8 @@ class Predictor(nn.Module):
         self.tree_built = config["tree"] == "built"  # from the data, so its inner nodes have no names
         self.shape = tuple(setup["shape"])
         self.samples = SampleFormat(**setup["samples"])
+        self.calibration = calibration_of(folder)
+        self.is_calibrated = "temperature" in (folder.final or {})  # earlier versions recorded none
         self.model = build_model(
             self.spec.objective,
             accepted_options(self.spec.objective, setup["options"]),
@@ -101,25 +105,38 @@ class Predictor(nn.Module):
         return self.model(Normalize(self.mean, self.std)(inputs))
 
     @torch.no_grad()
-    def predict(self, inputs: Any) -> Prediction:
-        """Predict the class of each input: an array or tensor with the training data's shape and range."""
+    def predict(
+        self, inputs: Any, *, decide: Rule = "argmax", threshold: float | None = None, costs: Tensor | None = None
+    ) -> Prediction:
+        """Predict the class of each input.
+
+        Args:
+            inputs: An array or tensor with the training data's shape and range.
+            decide: "argmax" (the most probable class), "crm" (the class of least expected cost) or "fallback" (the deepest node
+                of the tree whose probability reaches the threshold).
+            threshold: The threshold of "fallback"; 0.5 by default.
+            costs: (K, K) costs by true class (row) and answer (column) for "crm"; by default the distances in the run's tree.
+
+        Returns:
+            The answers with their calibrated probabilities.
+        """
+        check_rule(decide, threshold=threshold, costs=costs, named=not self.tree_built)
         values = torch.as_tensor(inputs)
         self.check(values)
-        parts = [self._predict(part.to(self.mean.device)) for part in torch.split(values, BATCH)]
-        scores = torch.cat([part[0] for part in parts])
-        best = scores.argmax(-1)
-        log_probs = torch.cat([part[1] for part in parts])
-        probabilities = log_probs.gather(-1, best.unsqueeze(-1)).squeeze(-1).exp() if log_probs.numel() else None
-        return Prediction([self.classes[i] for i in best.tolist()], best, scores, probabilities)
-
-    def _predict(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return scores and log-probabilities on the CPU; the latter have no columns if the objective defines none."""
-        outputs = self.outputs(inputs)
-        scores = self.model.objective.scores(outputs).float().cpu()
-        try:
-            return scores, self.model.objective.log_probs(outputs).float().cpu()
-        except InputError:
-            return scores, scores[:, :0]
+        parts = [self(part.to(self.mean.device)).float().cpu() for part in torch.split(values, BATCH)]
+        scores = torch.cat(parts)
+        probs = self.calibration.probs(scores)
+        found = answers(scores, probs, self.taxonomy, decide, threshold=threshold, costs=costs)
+        places = torch.full((len(self.taxonomy),), -1)
+        places[torch.from_numpy(self.taxonomy.leaves.copy())] = torch.arange(len(self.classes))
+        return Prediction(
+            [self.taxonomy.names[node] for node in found.nodes.tolist()],
+            places[found.nodes],
+            scores,
+            None if found.probabilities is None else found.probabilities.float(),
+            None if probs is None else probs.float(),
+            found.nodes,
+        )
 
     def check(self, values: Tensor) -> None:
         """Refuse inputs of another shape, or of another range if the run was trained on bytes."""
@@ -141,10 +158,13 @@ class Predictor(nn.Module):
 
     def path(self, position: int) -> str | None:
         """Return the path from the root to a class, as `"root/animal/cat"`; None if the tree was built from the data."""
+        return self.path_to_node(int(self.taxonomy.leaves[position]))
+
+    def path_to_node(self, node: int) -> str | None:
+        """Return the path from the root to a node, as `path` does to a class."""
         if self.tree_built:
             return None
-        nodes = self.taxonomy.ancestors(int(self.taxonomy.leaves[position])).tolist()
-        return "/".join(self.taxonomy.names[node] for node in nodes)
+        return "/".join(self.taxonomy.names[above] for above in self.taxonomy.ancestors(node).tolist())
 
     def __repr__(self) -> str:
         return f"Predictor({self.spec.objective} on {self.spec.data}, {len(self.classes)} classes)"
@@ -204,78 +224,10 @@ def existing_run_folder(path: str | os.PathLike[str]) -> Path:
     return folder
 
 
-FIELDS = ("input", "row", "class", "probability", "path")
-
-
-def write_predictions(
-    run: str | os.PathLike[str],
-    inputs: Sequence[str | os.PathLike[str]],
-    output: str | os.PathLike[str],
-    *,
-    on_error: OnError = "stop",
-) -> int:
-    """Predict the class of every input and write one row per sample to a `.csv` or `.jsonl` file.
-
-    A row has the file, the position in it from 0 if it holds several samples, the class, its probability if the objective
-    defines one, and the path to the class if the run has a taxonomy. An output that would overwrite an input or a file that the
-    run was trained on is refused.
-
-    Args:
-        run: The folder of a finished run, or the result of `labelkin.train`.
-        inputs: Images, arrays, tables or folders of images, as `labelkin.data.read_unlabeled` reads them.
-        output: The file to write.
-        on_error: On an unreadable image: "stop" or "skip".
-
-    Returns:
-        The number of rows.
-
-    Example:
-        >>> import labelkin, numpy, tempfile
-        >>> folder = tempfile.mkdtemp()
-        >>> run = labelkin.train("digits", out=f"{folder}/run", epochs=1)
-        >>> numpy.save(f"{folder}/new.npy", labelkin.data.load("digits").test.inputs[:4].numpy())
-        >>> labelkin.runs.write_predictions(run, [f"{folder}/new.npy"], f"{folder}/predictions.csv")
-        4
-    """
-    target = Path(output)
-    write = _writer(target)
-    check_no_overwrite(target, inputs=inputs, run=run, spec=run_spec(run))
-    predictor = load_run(run).to(fastest_device())
-    parts = read_unlabeled(inputs, shape=predictor.shape, samples=predictor.samples, on_error=on_error)
-    rows = [row for part in parts if len(part.inputs) for row in _rows(predictor, part)]
-    write_text(target, write(rows))
-    return len(rows)
-
-
-def _rows(predictor: Predictor, part: UnlabeledBatch) -> Iterator[dict[str, Any]]:
-    predicted = predictor.predict(part.inputs)
-    positions = predicted.positions.tolist()
-    paths = {position: predictor.path(position) for position in set(positions)}
-    known = predicted.probabilities
-    probabilities = [None] * len(positions) if known is None else known.tolist()
-    for values in zip(part.files, part.rows, positions, probabilities, strict=True):
-        file, row, position, probability = values
-        rounded = None if probability is None else round(probability, 6)
-        fields = (file, row, predictor.classes[position], rounded, paths[position])
-        yield dict(zip(FIELDS, fields, strict=True))
-
-
-def _writer(target: Path) -> Any:
-    writers = {".csv": _as_csv, ".jsonl": _as_jsonl}
-    if target.suffix.lower() not in writers:
-        raise InputError(f"{target}: expected a name that ends in .csv or .jsonl.{near(target.suffix, writers)}")
-    if not target.parent.is_dir():
-        raise InputError(f"{target}: there is no folder {str(target.parent)!r}; create it first.")
-    return writers[target.suffix.lower()]
-
-
-def _as_csv(rows: Sequence[dict[str, Any]]) -> str:
-    file = io.StringIO()
-    writer = csv.DictWriter(file, fieldnames=FIELDS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return file.getvalue()
-
-
-def _as_jsonl(rows: Sequence[dict[str, Any]]) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+def calibration_of(folder: RunFolder) -> Calibration:
+    """Return the calibration of a run; that of an earlier version has temperature 1, or NaN without probabilities."""
+    final = folder.final or {}
+    if "temperature" not in final:
+        return Calibration(1.0 if OBJECTIVES[folder.config["objective"]].has_probabilities else nan, 0)
+    temperature = final["temperature"]
+    return Calibration(nan if temperature is None else float(temperature), int(final["calibration_samples"]))

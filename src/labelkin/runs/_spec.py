@@ -2,15 +2,16 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from inspect import Parameter, cleandoc, signature
 from json import dumps
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from labelkin._checks import InputError, listed, near, plain
+from labelkin.data import is_corpus
 from labelkin.objectives import OBJECTIVES, RELATIONS
-from labelkin.runs._compatibility import current_options, original_options
+from labelkin.runs._compatibility import complete_settings, current_options, original_options
 from labelkin.training import Settings
 
 LARGEST_SEED = 2**63 - 1
@@ -58,6 +59,8 @@ class RunSpec:
         for name, choice in (("backbone", self.backbone), ("taxonomy", self.taxonomy)):
             if not isinstance(choice, str | None):
                 raise InputError(f"{name}: expected a name, or nothing for the default, got {choice!r}.")
+        if self.settings.calibration and is_corpus(self.data):  # sentences are searched for, not decided
+            object.__setattr__(self, "settings", replace(self.settings, calibration=0.0))
         if self.settings.seed > LARGEST_SEED:
             raise InputError(f"seed: expected a whole number from 0 to {LARGEST_SEED}, got {self.settings.seed}.")
         object.__setattr__(self, "options", current_options(self.objective, self.options))
@@ -91,7 +94,7 @@ class RunSpec:
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Build a spec from the values of a config.json, also of an earlier version."""
         known = {name: values[name] for name in cls.__dataclass_fields__ if name in values}
-        return cls(**{**known, "settings": Settings.of(**values["settings"])})
+        return cls(**{**known, "settings": Settings.of(**complete_settings(values["settings"]))})
 
 
 def option_names(objective: str) -> list[str]:

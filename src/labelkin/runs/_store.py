@@ -3,12 +3,15 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labelkin._checks import InputError, listed
 from labelkin._files import remove_run
-from labelkin.runs._compatibility import current_options
+from labelkin.runs._compatibility import complete_settings, current_options
 from labelkin.runs._run_files import is_locked, read_config, read_final, read_history, read_seconds
+
+if TYPE_CHECKING:
+    from labelkin.runs._decisions import Decisions
 
 
 class Record(NamedTuple):
@@ -61,7 +64,8 @@ class Record(NamedTuple):
 
     @property
     def settings(self) -> dict[str, Any]:
-        return dict(self.config["settings"])
+        """The training settings, with the values of those that were added after the run."""
+        return complete_settings(self.config["settings"])
 
     @property
     def finished(self) -> bool:
@@ -70,6 +74,12 @@ class Record(NamedTuple):
     def history(self) -> list[dict[str, float]]:
         """Read the metrics of each epoch."""
         return read_history(self.path)
+
+    def decisions(self) -> "Decisions | None":
+        """Read the decision on each test sample; None for an unfinished run, and for one that stored none."""
+        from labelkin.runs._decisions import read_decisions  # numpy, which listing runs does not need
+
+        return read_decisions(self.path)
 
 
 class Store:

@@ -41,13 +41,13 @@ class DataWorkspace:
         """The data set."""
         if self._like is not None:
             return self._like.dataset
-        known = list(signature(data.load).parameters)[1:]
+        known = [name for name in list(signature(data.load).parameters)[1:] if name != "calibration"]  # a setting
         for name in self.spec.data_options:
             if name not in known:
                 raise InputError(
                     f"data_options: there is no option {name!r}; known: {', '.join(known)}.{near(name, known)}"
                 )
-        return data.load(self.spec.data, **self.spec.data_options)
+        return data.load(self.spec.data, calibration=self.spec.settings.calibration, **self.spec.data_options)
 
     @cached_property
     def context(self) -> Context:
@@ -108,5 +108,5 @@ class DataCache:
         return self._workspaces[key]
 
 
-def _key(spec: RunSpec) -> tuple[str, str, str | None]:
-    return spec.data, dumps(dict(spec.data_options), sort_keys=True), spec.taxonomy
+def _key(spec: RunSpec) -> tuple[str, str, float, str | None]:
+    return spec.data, dumps(dict(spec.data_options), sort_keys=True), spec.settings.calibration, spec.taxonomy

@@ -73,8 +73,8 @@ class Trainer:
         >>> net = models.build("tiny-cnn", digits.shape)
         >>> model = Model(net, objectives.OneHot(classes=digits.classes, features=net.features))
         >>> trained = Trainer(model, Classify(digits), Settings(epochs=1)).fit()
-        >>> len(trained.history), sorted(trained.outputs)
-        (1, ['scores', 'target'])
+        >>> len(trained.history), trained.outputs["scores"].shape
+        (1, torch.Size([359, 10]))
     """
 
     def __init__(
@@ -236,6 +236,7 @@ class Trainer:
             self.model.load_state_dict(self.best)
         self.model.eval()
         tested = self._evaluate("test") if "test" in self.task.parts_evaluated else Evaluation({}, {})
+        tested = self.task.calibrate(self.model, tested, self._evaluate) if tested.outputs else tested
         metrics = self.task.final_metrics(self.model, tested) if tested.outputs else {}
         if self.checkpoint is not None and self.place.rank == 0:
             final = {"epoch": self._reported_epoch(), **metrics}

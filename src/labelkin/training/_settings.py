@@ -45,6 +45,8 @@ class Settings:
         workers: The number of processes that read image files ahead.
         graph: Whether to capture training steps as CUDA graphs, which gives the same results faster: "auto" (where it is
             possible), "on" (raise an error where it is not) or "off".
+        calibration: The share of the training samples, 0 to 0.5, that a run holds out to fit a temperature on; 0 holds out
+            none. Data with a validation split use that split instead.
 
     Example:
         >>> Settings(epochs=3, optimizer="sgd", lr=0.1).epochs
@@ -77,6 +79,7 @@ class Settings:
     compile: bool = False
     workers: int = 0
     graph: str = "auto"
+    calibration: float = 0.05
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -95,6 +98,7 @@ class Settings:
         check_number("momentum", self.momentum, low=0, high=1)
         check_number("weight_decay", self.weight_decay, low=0)
         check_number("gamma", self.gamma, low=0, high=1, open_low=True)
+        check_number("calibration", self.calibration, low=0, high=0.5)
         if self.clip is not None:
             check_number("clip", self.clip, low=0, open_low=True)
         if self.warmup >= self.epochs:
@@ -104,6 +108,7 @@ class Settings:
             if not isinstance(given, (list, tuple)) or not all(isinstance(value, kind) for value in given):
                 raise InputError(f"{name}: expected a list of {expected}, got {given!r}.")
             object.__setattr__(self, name, tuple(given))
+        object.__setattr__(self, "calibration", float(self.calibration))
 
     @classmethod
     def of(cls, **values: Any) -> Self:

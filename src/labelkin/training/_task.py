@@ -13,6 +13,7 @@ from labelkin import metrics
 from labelkin._checks import InputError, near
 from labelkin.data import AUGMENTATIONS, Batches, Dataset, Minibatch
 from labelkin.structure import Taxonomy
+from labelkin.training._decisions import decide_test, fit_calibration
 from labelkin.training._final_metrics import final_metrics
 from labelkin.training._model import Model
 from labelkin.training._settings import Settings
@@ -118,8 +119,21 @@ class Task(ABC):
     def evaluate(self, model: Model, part: str, place: Place) -> Evaluation:
         """Evaluate the model on a part of the data ("val", "test"); the result is the same on every process."""
 
+    def calibrate(self, model: Model, tested: Evaluation, evaluate: Callable[[str], Evaluation]) -> Evaluation:
+        """Calibrate the trained model on held-out data, and add the calibrated decisions to its evaluation on the test set.
+
+        Args:
+            model: The trained model.
+            tested: Its evaluation on the test set.
+            evaluate: Evaluates the model on a part of the data.
+
+        Returns:
+            The evaluation with more metrics and outputs; by default unchanged.
+        """
+        return tested
+
     def final_metrics(self, model: Model, tested: Evaluation) -> dict[str, float]:
-        """Return the final metrics of the trained model from its evaluation on the test set."""
+        """Return the final metrics of the trained model from its evaluation on the test set, as `calibrate` returned it."""
         return tested.metrics
 
     @property
@@ -220,9 +234,19 @@ class Classify(Task):
         scores, target = scores[order].float(), target[order]
         return Evaluation(metrics.summary(scores, target, self.taxonomy), {"scores": scores, "target": target})
 
+    def calibrate(self, model: Model, tested: Evaluation, evaluate: Callable[[str], Evaluation]) -> Evaluation:
+        """Fit a temperature on the validation split, or on the samples held out for it, and decide the test samples."""
+        part = "calibration" if self.dataset.val is None else "val"
+        held = evaluate(part).outputs if part in self.dataset.splits else {}
+        calibration = fit_calibration(model.objective, held.get("scores"), held.get("target"))
+        decided = decide_test(tested.outputs["scores"], tested.outputs["target"], self.taxonomy, calibration)
+        kept = {f"calibration_{name}": held[name] for name in held}
+        return Evaluation({**tested.metrics, **decided.metrics}, {**tested.outputs, **kept, **decided.outputs})
+
     def final_metrics(self, model: Model, tested: Evaluation) -> dict[str, float]:
-        """Return the metrics of `training.final_metrics`."""
-        return final_metrics(model.objective, tested.outputs["scores"], tested.outputs["target"], self.taxonomy)
+        """Return the metrics of `training.final_metrics` and those of the calibrated decisions."""
+        scores, target = tested.outputs["scores"], tested.outputs["target"]
+        return {**final_metrics(model.objective, scores, target, self.taxonomy), **tested.metrics}
 
 
 def _real_rows(gathered: list[list[Tensor]]) -> list[Tensor]:

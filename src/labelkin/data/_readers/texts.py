@@ -75,7 +75,12 @@ def encoded(title: str, found: RawDataset, name: str | None) -> RawDataset:
 
     train = filled("train", found.train)
     assert train is not None
-    return found._replace(train=train, test=filled("test", found.test), val=filled("val", found.val))
+    return found._replace(
+        train=train,
+        test=filled("test", found.test),
+        val=filled("val", found.val),
+        calibration=filled("calibration", found.calibration),
+    )
 
 
 def _check_known(title: str, part: str, vectors: Tensor, name: str) -> None:
