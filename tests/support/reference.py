@@ -208,6 +208,25 @@ def ancestors(leaf_logits, parents, leaves, node, weight):
     return weight * math.fsum(whole - leaf_log_sum(leaf_logits, parents, leaves, a) for a in inner)
 
 
+def height(parents, node):
+    """The number of edges down to the deepest leaf below a node."""
+    return max((1 + height(parents, i) for i, above in enumerate(parents) if above == node), default=0)
+
+
+def expected_distance(leaf_logits, parents, leaves, node):
+    """`sum_j p_j d(node, j)`, d the height of the lowest common ancestor; 0 for leaves at or below the node."""
+    ours, total = [0, *path(parents, node)], 0.0
+    for probability, leaf in zip(softmax(leaf_logits), leaves, strict=True):
+        theirs = [0, *path(parents, leaf)]
+        if node not in theirs:
+            total += probability * height(parents, [a for a in ours if a in theirs][-1])
+    return total
+
+
+def expected_cost(logits, costs, y):
+    return math.fsum(p * cost for p, cost in zip(softmax(logits), costs[y], strict=True))
+
+
 # The label embedding network.
 
 
@@ -238,6 +257,33 @@ def label_embedding(z1, z2, e, y, preset, tau=2.0, alpha=0.9, p=1.0):
     total += sum(term["confidence"] for term in terms) / (1 if preset == "released" else n)
     learned = sum(term["embedding"] for term in terms if term["right"])
     return total + learned / (n if text else max(right, 1))
+
+
+def kin(z1, z2, e, target, parents, leaves, preset, ancestor_weight, tau=2.0, alpha=0.9, p=1.0):
+    """The label embedding network plus the ancestors term over a batch; `e` is the whole embedding.
+
+    A target is a class (int), a list of class probabilities, or `("node", v)` for an inner node v.
+    """
+    n, total, taught, right = len(target), 0.0, 0.0, 0.0
+    share = 1.0 if preset == "paper" else 0.5
+    for i, y in enumerate(target):
+        if isinstance(y, tuple):
+            node = y[1]
+            whole = [
+                leaf_log_sum(z, parents, leaves, 0) - leaf_log_sum(z, parents, leaves, node) for z in (z1[i], z2[i])
+            ]
+            total += (share * whole[0] + whole[1]) / n
+            total += ancestors(z1[i], parents, leaves, node, ancestor_weight) / n
+            continue
+        mixture = [(1.0, y)] if isinstance(y, int) else [(t, k) for k, t in enumerate(y)]
+        for t, k in mixture:
+            term = embedding_terms(z1[i], z2[i], e[k], k, tau, alpha, p)
+            total += t * (share * (term["hard"] + term["soft"]) + term["similarity"]) / n
+            total += t * term["confidence"] / (1 if preset == "released" else n)
+            total += t * ancestors(z1[i], parents, leaves, leaves[k], ancestor_weight) / n
+            taught += t * term["embedding"] * term["right"]
+            right += t * term["right"]
+    return total + taught / (n if preset == "kin-mean" else right or 1.0)
 
 
 def compressed_embedding(a, b, y):

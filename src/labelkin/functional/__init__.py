@@ -8,6 +8,7 @@ from labelkin.functional._collectives import global_mean, global_sum, sum_over_p
 from labelkin.functional._cross_entropy import (
     confidence_penalty,
     cross_entropy,
+    expected_cost,
     huber_to_vectors,
     infogain,
     mixed_rows,
@@ -20,6 +21,7 @@ from labelkin.functional._hierarchical import (
     ancestors,
     conditional_softmax,
     convex_hierarchical,
+    expected_distance,
     hierarchical,
     hierarchical_cross_entropy,
 )
@@ -77,6 +79,8 @@ __all__ = [
     "convex_hierarchical",
     "cross_entropy",
     "embedding_terms",
+    "expected_cost",
+    "expected_distance",
     "global_mean",
     "global_sum",
     "hierarchical",

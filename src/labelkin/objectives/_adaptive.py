@@ -22,7 +22,7 @@ from labelkin.functional import (
 from labelkin.objectives import _validation as inputs
 from labelkin.objectives._base import Objective
 from labelkin.objectives._batch import Batch, Loss
-from labelkin.objectives._options import Shared
+from labelkin.objectives._options import FlatShared
 from labelkin.relations import count_classes
 
 
@@ -90,7 +90,7 @@ class AdaptiveLabels(Objective):
         leave_one_out: bool = True,
         scale: float | str = "learned",
         eval_labels: str = "epoch",
-        **shared: Unpack[Shared],
+        **shared: Unpack[FlatShared],
     ) -> None:
         count = count_classes(classes)
         check_count("every", every)
@@ -166,7 +166,10 @@ class AdaptiveLabels(Objective):
 
     def log_probs(self, outputs: Tensor) -> Tensor:
         z = inputs.single(self, outputs)
-        return F.log_softmax(self._logits(label_distances(z, self.current_labels().to(z.dtype))), -1)
+        labels = self.current_labels().to(z.dtype)
+        if self.training:  # a term of the loss may use these, and the step then replaces the labels
+            labels = as_it_was(labels).clone()
+        return F.log_softmax(self._logits(label_distances(z, labels)), -1)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
         """Return the learned labels, (K, D), or only the rows of `classes`."""

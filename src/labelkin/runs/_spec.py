@@ -17,6 +17,7 @@ LARGEST_SEED = 2**63 - 1
 # Options whose values are arrays, and the names and files that can be given instead.
 ARRAY_OPTIONS = {
     "relation": f"{', '.join(RELATIONS)}, embedding:ENCODER, or a .npy or .csv file of K x K numbers",
+    "costs": "a .npy or .csv file of K x K numbers",
     "vectors": "an encoder (minilm, hf:NAME, st:NAME, a model's folder), or a .npy, .csv, .jsonl or .parquet file",
 }
 
@@ -171,7 +172,9 @@ def describe_objectives() -> list[ObjectiveSummary]:
 
 def _describe(name: str) -> ObjectiveSummary:
     known = signature(OBJECTIVES[name]).parameters
-    options = [option for option in option_names(name) if option not in GIVEN_BY_CONTEXT]
+    options = [option for option in option_names(name) if option not in (*GIVEN_BY_CONTEXT, *ARRAY_OPTIONS)]
     defaults = {o: None if known[o].default is Parameter.empty else known[o].default for o in options}
     needs = [need for need in GIVEN_BY_CONTEXT if need in known]
+    if "taxonomy" in needs and not OBJECTIVES[name].takes_nodes and known["taxonomy"].default is None:
+        needs.remove("taxonomy")  # all objectives take one, for terms that are off by default
     return ObjectiveSummary(name, cleandoc(OBJECTIVES[name].__doc__ or "").partition("\n")[0], needs, defaults)
