@@ -147,7 +147,8 @@ def test_a_loss_that_accumulates_is_the_mean_of_its_parts(case: Case):
         mean = sum(weight[part].sum() * loss for part, loss in zip(parts, own, strict=True)) / weight.sum()
         same.append(bool(torch.isclose(step(objective, sample, weight=weight).loss, mean, rtol=1e-9, atol=0)))
     # The text preset of the label embedding has no term over a part of the samples, and could accumulate as well.
-    assert all(same) == (objective.accumulates or not getattr(objective, "divides_by_right", True))
+    # The loss of adaptive labels by cosines could too, but each part of a batch moves the labels for the next.
+    assert all(same) == (objective.accumulates or case.by_sample or not getattr(objective, "divides_by_right", True))
 
 
 @pytest.mark.long

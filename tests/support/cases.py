@@ -86,7 +86,8 @@ class Case:
 
     def columns(self, on: World, objective: Objective) -> tuple[str, ...]:
         """What each column of the outputs stands for."""
-        if self.objective in ("adaptive-labels", "static-labels"):
+        anchored = self.variant.startswith("cosine")  # the label of a class is near its own dimension
+        if self.objective in ("adaptive-labels", "static-labels") and not anchored:
             return tuple(f"dimension {i}" for i in range(objective.width))
         return on.taxonomy.names[1:] if objective.width > CLASSES else on.names
 
@@ -179,7 +180,10 @@ FORMS = [
     _adaptive("scale", scale="learned", eval_labels="last"),
     _adaptive("repel", repel=10.0, dims=CLASSES + 3),
     _adaptive("memory", memory=3.0),
-    Case("adaptive-labels", "default", _plain, by_sample=False, repeats=False),
+    Case("adaptive-labels", "memory-default", _given(preset="memory"), by_sample=False, repeats=False),
+    Case("adaptive-labels", "paper-default", _given(preset="paper"), by_sample=False),
+    Case("adaptive-labels", "cosine-default", _plain),
+    Case("adaptive-labels", "cosine-fixed", _given(preset="cosine", share=0.6, momentum=0.5, scale=4.0)),
     _adaptive(
         "all", every=2, momentum=0.5, leave_one_out=True, scale="learned", repel=2.0, dims=CLASSES + 1, repeats=False
     ),
@@ -193,6 +197,7 @@ FIRST = list(
 CASES = [
     *FORMS,
     *map(_with_tree_terms, reversed(FIRST)),
+    _with_tree_terms(next(form for form in FORMS if str(form) == "adaptive-labels-cosine-default")),
     Case("one-hot", "costs", lambda on: {"costs": on.embedding, "expected_cost": 0.4}),
     Case(
         "conditional-softmax",

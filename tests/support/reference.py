@@ -301,6 +301,37 @@ def class_mean(z, target, weight, k, leave_out=None):
     return [math.fsum(weight[i] * z[i][d] for i in own) / total for d in range(len(z[0]))] if own else None
 
 
+def unit(vector):
+    length = math.hypot(*vector)
+    return [x / length for x in vector] if length > 1e-6 else [0.0] * len(vector)
+
+
+def anchored_label(means, k, share):
+    """`unit((1 - b) e_k + b unit(mean_k - mean of means))`, the mean over the classes that have one."""
+    seen = [mean for mean in means if any(mean)]
+    dims = len(means[0])
+    middle = [math.fsum(mean[d] for mean in seen) / len(seen) if seen else 0.0 for d in range(dims)]
+    apart = unit([means[k][d] - middle[d] for d in range(dims)]) if any(means[k]) else [0.0] * dims
+    return unit([(1 - share) * (d == k) + share * apart[d] for d in range(dims)])
+
+
+def cosine_labels_loss(z, y, means, share, scale):
+    """Adaptive labels by cosines, one sample: cross entropy to logits `s z/|z| . label_k`."""
+    labels = [anchored_label(means, k, share) for k in range(len(means))]
+    direction = unit(z)
+    return cross_entropy(
+        [scale * math.fsum(a * b for a, b in zip(direction, label, strict=True)) for label in labels], y
+    )
+
+
+def moved_mean(mean, z, target, weight, k, momentum):
+    """The running mean of class k after a batch of normalized outputs."""
+    batch = class_mean([unit(row) for row in z], target, weight, k)
+    if batch is None:
+        return mean
+    return [momentum * a + (1 - momentum) * b for a, b in zip(mean, batch, strict=True)] if any(mean) else batch
+
+
 def distance(z, label):
     """001 Eq. 2's norm, the square floored at 1e-12."""
     return math.sqrt(max(math.fsum((a - b) ** 2 for a, b in zip(z, label, strict=True)), 1e-12))

@@ -4,6 +4,8 @@
   name are translated when they are read. Ids are computed with the old name, so they never change.
 - To add a training setting, add its name and default to `ADDED_SETTINGS`. At its default it stays out of the id, and runs
   that do not name it count as trained with the default.
+- To change the default rule of an objective, raise its revision, name the rules with an option, and add the former default to
+  `FORMER_DEFAULTS`. Runs of that revision are read with it, and ids leave it out, so they never change.
 """
 
 from collections.abc import Mapping
@@ -16,6 +18,13 @@ RENAMED_OPTIONS: dict[tuple[str, str], str] = {
     ("label-embedding", "weights"): "preset",
     ("compressed-label-embedding", "weights"): "preset",
 }
+# (objective, revision) -> options that state the defaults of that revision
+FORMER_DEFAULTS: dict[tuple[str, int], dict[str, Any]] = {
+    ("adaptive-labels", 1): {"preset": "paper", "eval_labels": "epoch"},
+    ("adaptive-labels", 2): {"preset": "memory"},
+}
+# objective -> options that ids leave out, because runs had them before they were options
+UNSTATED_OPTIONS: dict[str, dict[str, Any]] = {"adaptive-labels": FORMER_DEFAULTS["adaptive-labels", 2]}
 # Training settings that were added after the first ids were published, with their defaults.
 ADDED_SETTINGS: dict[str, Any] = {}
 
@@ -31,9 +40,11 @@ def current_options(objective: str, options: Mapping[str, Any]) -> dict[str, Any
 
 
 def original_options(objective: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an objective's options under the names that ids are computed with."""
+    """Return an objective's options as ids are computed with them: under their first names, without unstated ones."""
     old = {new: name for (owner, name), new in RENAMED_OPTIONS.items() if owner == objective}
-    return {old.get(name, name): value for name, value in options.items()}
+    unstated = UNSTATED_OPTIONS.get(objective, {})
+    stated = {name: value for name, value in options.items() if name not in unstated or value != unstated[name]}
+    return {old.get(name, name): value for name, value in stated.items()}
 
 
 def settings_that_count(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class Predictor(nn.Module):
         self.samples = SampleFormat(**setup["samples"])
         self.model = build_model(
             self.spec.objective,
-            accepted_options(self.spec.objective, setup["options"]),
+            accepted_options(self.spec.objective, setup["options"], config.get("revision")),
             config["resolved_backbone"],
             self.shape,
             context,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 from labelkin._checks import InputError, listed, near, plain
 from labelkin.objectives import OBJECTIVES, RELATIONS
-from labelkin.runs._compatibility import current_options, original_options
+from labelkin.runs._compatibility import FORMER_DEFAULTS, current_options, original_options
 from labelkin.training import Settings
 
 LARGEST_SEED = 2**63 - 1
@@ -87,6 +87,8 @@ class RunSpec:
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Build a spec from the values of a config.json, also of an earlier version."""
         known = {name: values[name] for name in cls.__dataclass_fields__ if name in values}
+        if "options" in known and "objective" in known:
+            known["options"] = options_then(known["objective"], known["options"], values.get("revision"))
         return cls(**{**known, "settings": Settings.of(**values["settings"])})
 
 
@@ -95,11 +97,22 @@ def option_names(objective: str) -> list[str]:
     return OBJECTIVES[objective].free_options()
 
 
-def accepted_options(objective: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options under the names that the objective accepts; earlier and later names are translated."""
+def options_then(objective: str, options: Mapping[str, Any], revision: int | None) -> dict[str, Any]:
+    """Return the options of a run of some revision, with the defaults of that revision if they are not today's."""
+    former = FORMER_DEFAULTS.get((objective, revision or 0), {})
+    if not former or OBJECTIVES[objective].revision_of(options) == revision:
+        return dict(options)
+    return {**former, **options}
+
+
+def accepted_options(objective: str, options: Mapping[str, Any], revision: int | None = None) -> dict[str, Any]:
+    """Return options under the names that the objective accepts; earlier and later names are translated.
+
+    Options of a run of an earlier `revision` have the defaults of that revision.
+    """
     known = option_names(objective)
     accepted: dict[str, Any] = {}
-    for name, value in options.items():
+    for name, value in options_then(objective, options, revision).items():
         spellings = (name, *current_options(objective, {name: value}), *original_options(objective, {name: value}))
         accepted[next((spelling for spelling in spellings if spelling in known), name)] = value
     return accepted
