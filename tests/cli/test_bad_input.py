@@ -134,6 +134,19 @@ OPTIONS = [
     (lambda: PretrainedLabelEmbedding(classes=3, embedding=NAN * KIN), "embedding: expected finite numbers"),
     (lambda: PretrainedLabelEmbedding(classes=3, embedding="run-1"), "embedding: expected"),
     (lambda: AdaptiveLabels(classes=3, dims=2), "dims: expected at least 3"),
+    (
+        lambda: AdaptiveLabels(classes=3, preset="papr"),
+        "preset: expected one of 'cosine', 'memory', 'paper', got 'papr'",
+    ),
+    (lambda: AdaptiveLabels(classes=3, share=1.5), "share: expected a number in [0, 1], got 1.5"),
+    (
+        lambda: AdaptiveLabels(classes=3, preset="cosine", memory=3.0),
+        "memory: has no meaning for preset='cosine', got 3.0; leave it out, or use preset='memory' or 'paper'",
+    ),
+    (
+        lambda: AdaptiveLabels(classes=3, memory=3.0, share=0.2),
+        "share: has no meaning for preset='memory', got 0.2; leave it out, or use preset='cosine'",
+    ),
     (lambda: AdaptiveLabels(classes=3, every=0), "every: expected a whole number of at least 1, got 0"),
     (lambda: AdaptiveLabels(classes=3, warmup=-1), "warmup: expected a whole number of at least 0, got -1"),
     (lambda: AdaptiveLabels(classes=3, repel=-1), "repel: expected a number in [0, inf], got -1"),
@@ -215,8 +228,8 @@ ANSWERS = [
     (lambda: StaticLabels(classes=3, vectors=KIN + torch.eye(3)).log_probs(Z), "no probabilities"),
     (lambda: one_hot.label_vectors([3]), "classes: expected"),
     (lambda: on_tree.label_vectors([-1]), "classes: expected"),
-    (lambda: AdaptiveLabels(classes=3).refresh([(torch.zeros(4, 5), Y)]), "outputs: expected"),
-    (lambda: AdaptiveLabels(classes=3).refresh([(Z, Y + 1)]), "target: expected"),
+    (lambda: AdaptiveLabels(classes=3, preset="memory").refresh([(torch.zeros(4, 5), Y)]), "outputs: expected"),
+    (lambda: AdaptiveLabels(classes=3, preset="memory").refresh([(Z, Y + 1)]), "target: expected"),
 ]
 
 

@@ -6,7 +6,18 @@ import torch.nn.functional as F
 
 from labelkin.functional import compressed_embedding, embedding_terms
 from support import reference
-from support.numeric import GAP, check_alive, check_gradient, close, gradient, positions, renamed, samples, values
+from support.numeric import (
+    GAP,
+    check_alive,
+    check_gradient,
+    close,
+    gradient,
+    positions,
+    probabilities,
+    renamed,
+    samples,
+    values,
+)
 
 K = 5
 TERMS = ("hard", "soft", "similarity", "confidence", "embedding")
@@ -34,6 +45,50 @@ def test_terms_are_the_loop(form, lead):
         for name in TERMS:
             close(getattr(terms, name)[i], expected[name])
         assert bool(terms.right[i]) == expected["right"]
+
+
+@every_form
+def test_terms_of_class_probabilities_are_expected_ones(form):
+    z1, z2, _, _ = inputs(9)
+    e, target = values(4, K, K), 1.4 * probabilities(5, 9, K)
+    terms = embedding_terms(z1, z2, e, target, **form)
+    for i in range(9):
+        by_class = [
+            reference.embedding_terms(z1[i].tolist(), z2[i].tolist(), e[k].tolist(), k, **form) for k in range(K)
+        ]
+        share = target[i].tolist()
+        for name in ("hard", "soft", "similarity", "confidence"):
+            close(getattr(terms, name)[i], sum(t * term[name] for t, term in zip(share, by_class, strict=True)))
+        taught = sum(t * term["embedding"] for t, term in zip(share, by_class, strict=True) if term["right"])
+        close(terms.right[i] * terms.embedding[i], taught)
+        close(terms.right[i], sum(t for t, term in zip(share, by_class, strict=True) if term["right"]))
+
+
+@every_form
+def test_a_class_is_its_one_hot_row(form):
+    z1, z2, _, target = inputs(9, seed=70)
+    e = values(74, K, K)
+    hard = embedding_terms(z1, z2, e[target], target, **form)
+    soft = embedding_terms(z1, z2, e, F.one_hot(target, K).double(), **form)
+    for name in ("hard", "soft", "similarity", "confidence"):
+        close(getattr(soft, name), getattr(hard, name))
+    close(soft.right, hard.right.double())
+    close(soft.right * soft.embedding, hard.right * hard.embedding)
+
+
+def test_gradients_for_class_probabilities():
+    z1, z2, _, _ = inputs(6, seed=80)
+    e, target, form = values(84, K, K), probabilities(85, 6, K), FORMS["paper"]
+
+    def term(name, **given):
+        found = embedding_terms(**{"z1": z1, "z2": z2, "e": e, **given}, target=target, **form)
+        return found.right * found.embedding if name == "embedding" else getattr(found, name)
+
+    for name in ("hard", "soft"):
+        check_gradient(lambda z1, name=name: term(name, z1=z1), z1)
+    for name in ("similarity", "confidence"):
+        check_gradient(lambda z2, name=name: term(name, z2=z2), z2)
+    check_gradient(lambda e: term("embedding", e=e), e)
 
 
 @every_form

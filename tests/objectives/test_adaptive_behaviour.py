@@ -113,13 +113,13 @@ def test_with_memory_a_label_counts_as_so_many_samples():
     torch.testing.assert_close(left_out.loss(Z[:3], Y[:3]), expected)
 
 
-def test_the_default_is_the_published_rule_where_classes_have_many_samples():
+def test_memory_is_the_published_rule_where_classes_have_many_samples():
     """With 3,000 samples a class, memory and leaving one out change the loss by less than a percent."""
     draw = generator(0)
     target = torch.arange(3).repeat_interleave(3000)
     z = torch.eye(3, dtype=torch.float64)[target] * 2 + torch.randn(9000, 3, generator=draw, dtype=torch.float64)
     with default_dtype(torch.float64):
-        ours = AdaptiveLabels(classes=3).loss(z, target)
+        ours = AdaptiveLabels(classes=3, preset="memory").loss(z, target)
     torch.testing.assert_close(ours, adaptive().loss(z, target), rtol=1e-2, atol=0)
 
 

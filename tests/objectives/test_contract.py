@@ -24,6 +24,7 @@ TERMS = {
     "convex-hierarchical": {"convex_hierarchical"},
     "conditional-softmax": {"conditional_softmax"},
     "hierarchical-cross-entropy": {"hierarchical_cross_entropy"},
+    "kin": {"hard", "soft", "similarity", "confidence", "embedding"},
     "label-embedding": {"hard", "soft", "similarity", "confidence", "embedding"},
     "compressed-label-embedding": {"hard", "soft", "similarity", "confidence", "embedding"},
     "pretrained-label-embedding": {"hard", "soft"},
@@ -35,6 +36,10 @@ MORE_TERMS = {
     "adaptive-labels-all": {"repel"},
     **{str(case): {"force", "mean_eps"} for case in CASES if case.variant.endswith(("-exact", "-penalty"))},
 }
+
+
+def tree_terms(objective: Objective) -> set[str]:
+    return {name for name in ("ancestors", "expected_cost") if getattr(objective, name)}
 
 
 def head_names(objective: Objective) -> set[str]:
@@ -75,7 +80,8 @@ def test_loss_is_a_finite_scalar_with_named_terms_and_gradients(case: Case):
     for taken in steps(objective, [case.sample(objective, seed=seed) for seed in (0, 1)]):
         assert taken.loss.shape == ()
         assert torch.isfinite(taken.loss)
-        assert set(taken.terms) == TERMS.get(case.objective, {"cross_entropy"}) | MORE_TERMS.get(str(case), set())
+        named = TERMS.get(case.objective, {"cross_entropy"}) | MORE_TERMS.get(str(case), set())
+        assert set(taken.terms) == named | tree_terms(objective)
         for part in taken.outputs if case.pair else [taken.outputs]:
             assert torch.isfinite(part).all()
             assert part.any()

@@ -22,6 +22,10 @@ def two_samples(case: Case, objective: Objective, n: int = 12) -> list[Sample]:
     return [case.sample(objective, seed=seed, n=n) for seed in (0, 1)]
 
 
+def parts(outputs: Any) -> tuple[Tensor, ...]:
+    return outputs if isinstance(outputs, tuple) else (outputs,)
+
+
 def assert_alike(ours: list[Step], theirs: list[Step], **options: Any) -> None:
     for a, b in zip(ours, theirs, strict=True):
         a.assert_close(b, **options)
@@ -143,7 +147,8 @@ def test_a_loss_that_accumulates_is_the_mean_of_its_parts(case: Case):
         mean = sum(weight[part].sum() * loss for part, loss in zip(parts, own, strict=True)) / weight.sum()
         same.append(bool(torch.isclose(step(objective, sample, weight=weight).loss, mean, rtol=1e-9, atol=0)))
     # The text preset of the label embedding has no term over a part of the samples, and could accumulate as well.
-    assert all(same) == (objective.accumulates or not getattr(objective, "divides_by_right", True))
+    # The loss of adaptive labels by cosines could too, but each part of a batch moves the labels for the next.
+    assert all(same) == (objective.accumulates or case.by_sample or not getattr(objective, "divides_by_right", True))
 
 
 @pytest.mark.long
@@ -215,8 +220,14 @@ def test_soft_targets_are_averages_or_refused(case: Case):
     second = torch.softmax(torch.randn(12, CLASSES, generator=generator(2), dtype=torch.float64), -1)
     hard, one_hot, other, mixed = map(taken, (sample.target, first, second, 0.3 * first + 0.7 * second))
     one_hot.assert_close(hard)
-    torch.testing.assert_close(mixed.loss, 0.3 * hard.loss + 0.7 * other.loss, **TIGHT)
-    torch.testing.assert_close(mixed.outputs, 0.3 * hard.outputs + 0.7 * other.outputs, **TIGHT)
+    if getattr(objective, "divides_by_right", False):  # what z2 gets right depends on the target; it moves E alone
+        shared = set(hard.terms) - {"embedding"}
+        for name in shared:
+            torch.testing.assert_close(mixed.terms[name], 0.3 * hard.terms[name] + 0.7 * other.terms[name], **TIGHT)
+    else:
+        torch.testing.assert_close(mixed.loss, 0.3 * hard.loss + 0.7 * other.loss, **TIGHT)
+    for ours, one, two in zip(*(parts(taken.outputs) for taken in (mixed, hard, other)), strict=True):
+        torch.testing.assert_close(ours, 0.3 * one + 0.7 * two, **TIGHT)
 
 
 @every_case
@@ -233,13 +244,13 @@ def test_a_leaf_as_node_is_its_class_and_minus_one_is_known(case: Case):
     objective = case.settled()
     sample = case.sample(objective)
     leaves = torch.from_numpy(objective.taxonomy.leaves.copy())
-    known = step(objective, sample)
+    known = step(copy.deepcopy(objective), sample)
     garbage = Sample(sample.outputs, torch.full((12,), -100), sample.index)
-    step(objective, garbage, node=leaves[sample.target]).assert_close(known)
-    step(objective, sample, node=torch.full((12,), -1)).assert_close(known)
+    step(copy.deepcopy(objective), garbage, node=leaves[sample.target]).assert_close(known)
+    step(copy.deepcopy(objective), sample, node=torch.full((12,), -1)).assert_close(known)
     half = torch.arange(12) % 2 == 0
     node = torch.where(half, leaves[sample.target], -1)
-    step(objective, sample, node=node).assert_close(known)
+    step(copy.deepcopy(objective), sample, node=node).assert_close(known)
 
 
 @taking_nodes
@@ -253,7 +264,7 @@ def test_nothing_below_an_inner_node_contributes(case: Case):
     if objective.width == CLASSES:  # a flat softmax: the classes below share one gradient, by their probability
         return
     below = [i - 1 for i in tree.subtree(live) if i != live]
-    assert not taken.outputs[:, below].any()
+    torch.testing.assert_close(taken.outputs[:, below], torch.zeros(12, len(below)).double(), rtol=0, atol=1e-15)
     assert taken.outputs[:, live - 1].all()
 
 
@@ -261,7 +272,8 @@ def test_nothing_below_an_inner_node_contributes(case: Case):
 def test_the_root_as_node_knows_nothing(case: Case):
     objective = case.settled()
     taken = step(objective, case.sample(objective), node=torch.zeros(12, dtype=torch.int64))
-    torch.testing.assert_close(taken.outputs, torch.zeros_like(taken.outputs))
+    for part in parts(taken.outputs):
+        torch.testing.assert_close(part, torch.zeros_like(part))
 
 
 def test_steps_differ_where_something_differs():

@@ -119,7 +119,8 @@ def test_a_refresh_takes_the_padding_that_a_loss_takes(name: str):
     context = labelkin.Context(
         classes=("a", "b", "c"), train_samples=4, taxonomy=Taxonomy.from_nested({"x": ["a", "b"], "y": ["c"]})
     )
-    padded, plain = (labelkin.OBJECTIVES[name].build(context).eval() for _ in range(2))
+    options = {"preset": "memory"} if name == "adaptive-labels" else {}
+    padded, plain = (labelkin.OBJECTIVES[name].build(context, **options).eval() for _ in range(2))
     outputs, target = torch.randn(4, 3), torch.tensor([0, 1, 2, -100], dtype=torch.int16)
     outputs[3] = torch.nan
     padded.refresh([(outputs, target, torch.tensor([1.0, 1.0, 1.0, 0.0]))])

@@ -42,7 +42,12 @@ DIFFERENT = {
         LabelEmbedding(classes=3, preset="released"),
         "preset: .*'released'.*'paper'",
     ),
-    "memory": (AdaptiveLabels(classes=3), AdaptiveLabels(classes=3, memory=0.0), r"memory: .*0.0.*30.0"),
+    "memory": (
+        AdaptiveLabels(classes=3, preset="memory"),
+        AdaptiveLabels(classes=3, memory=0.0),
+        r"memory: .*0.0.*30.0",
+    ),
+    "rule": (AdaptiveLabels(classes=3), AdaptiveLabels(classes=3, preset="paper"), r"preset: .*'paper'.*'cosine'"),
     "sigma": (
         SemanticSmoothing(classes=3, relation=RELATION / 2),
         SemanticSmoothing(classes=3, relation=RELATION / 2, sigma=0.3),

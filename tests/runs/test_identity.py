@@ -11,7 +11,7 @@ from labelkin import OBJECTIVES, InputError
 from labelkin.data import _fingerprint as fingerprint
 from labelkin.runs import RunSpec
 from labelkin.runs._compatibility import RENAMED_OPTIONS
-from labelkin.runs._identity import data_changed, data_id, run_id
+from labelkin.runs._identity import _id, data_changed, data_id, run_id
 from support.commands import FOUND, PIXELS, call, write_images
 from support.sentences import write_corpus
 
@@ -202,3 +202,29 @@ def test_both_names_of_an_option_are_refused():
 def test_the_former_names_are_those_of_the_objectives():
     known = {name: dict(getattr(kind, "renamed_options", {})) for name, kind in OBJECTIVES.items()}
     assert {(name, old): new for name, names in known.items() for old, new in names.items()} == RENAMED_OPTIONS
+
+
+def test_adaptive_labels_of_before_presets_keep_their_ids_and_their_rule():
+    """Revision 2 without options was what is "memory" now; with options it means what it meant."""
+
+    def at(**options: object) -> RunSpec:
+        return RunSpec(objective="adaptive-labels", options=options)
+
+    former = _id(at().as_dict(), 2)
+    assert run_id(at(preset="memory")) == former != run_id(at())
+    read = RunSpec.from_dict({**at().as_dict(), "settings": {}, "revision": 2, "id": former})
+    assert read.options == {"preset": "memory"}
+    assert run_id(read) == former
+    plain = at(memory=0.0, leave_one_out=False, scale=1.0)
+    assert run_id(plain) == _id(plain.as_dict(), 2)
+    read = RunSpec.from_dict({**plain.as_dict(), "settings": {}, "revision": 2})
+    assert read.options == plain.options
+    assert RunSpec.from_dict({**at().as_dict(), "settings": {}, "revision": 3}).options == {}
+    first = RunSpec.from_dict({**at(momentum=0.5).as_dict(), "settings": {}, "revision": 1})
+    assert first.options == {"preset": "paper", "eval_labels": "epoch", "momentum": 0.5}
+
+
+def test_tree_terms_that_are_not_set_are_no_part_of_an_id():
+    plain, added = RunSpec(objective="one-hot"), RunSpec(objective="one-hot", options={"ancestors": 0.1})
+    assert plain.options == {}
+    assert run_id(plain) != run_id(added)

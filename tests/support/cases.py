@@ -1,7 +1,7 @@
 """Every objective in every form that matters, made small: what the contract and data-parallel tests run over."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -86,7 +86,8 @@ class Case:
 
     def columns(self, on: World, objective: Objective) -> tuple[str, ...]:
         """What each column of the outputs stands for."""
-        if self.objective in ("adaptive-labels", "static-labels"):
+        anchored = self.variant.startswith("cosine")  # the label of a class is near its own dimension
+        if self.objective in ("adaptive-labels", "static-labels") and not anchored:
             return tuple(f"dimension {i}" for i in range(objective.width))
         return on.taxonomy.names[1:] if objective.width > CLASSES else on.names
 
@@ -106,6 +107,15 @@ def _given(**options: Any) -> Callable[[World], dict[str, Any]]:
 
 def _on_tree(**options: Any) -> Callable[[World], dict[str, Any]]:
     return lambda on: {"taxonomy": on.taxonomy, **options}
+
+
+def _with_tree_terms(case: Case) -> Case:
+    """The case with both tree terms."""
+
+    def given(on: World) -> dict[str, Any]:
+        return {**case.options(on), "taxonomy": on.taxonomy, "ancestors": 0.3, "expected_cost": 0.2}
+
+    return replace(case, variant=f"{case.variant}-tree-terms", options=given)
 
 
 def _mixed(mixing: str, **options: Any) -> Case:
@@ -131,7 +141,7 @@ def _embedding(variant: str, *, rank: int | None = None, **options: Any) -> Case
     return Case(name, variant, _given(**given), pair=True, by_sample=False)
 
 
-CASES = [
+FORMS = [
     Case("one-hot", "plain", _plain),
     Case("label-smoothing", "plain", _given(smoothing=0.3)),
     Case("confidence-penalty", "plain", _given(strength=0.4)),
@@ -152,6 +162,9 @@ CASES = [
     Case("conditional-softmax", "plain", _on_tree()),
     Case("hierarchical-cross-entropy", "plain", _on_tree(alpha=0.4)),
     Case("hierarchical-cross-entropy", "normalized", _on_tree(alpha=0.4, normalize=True)),
+    Case("kin", "plain", _on_tree(alpha=0.6, ancestors=0.3), pair=True, by_sample=False),
+    Case("kin", "mean", _on_tree(alpha=0.6, preset="kin-mean", expected_cost=0.4), pair=True, by_sample=False),
+    Case("kin", "released", _on_tree(alpha=0.6, preset="released"), pair=True, by_sample=False),
     _embedding("paper", alpha=0.6, p=2.0),
     _embedding("released", preset="released", alpha=0.6),
     _embedding("text", preset="released-text", start_after=3),
@@ -167,10 +180,35 @@ CASES = [
     _adaptive("scale", scale="learned", eval_labels="last"),
     _adaptive("repel", repel=10.0, dims=CLASSES + 3),
     _adaptive("memory", memory=3.0),
-    Case("adaptive-labels", "default", _plain, by_sample=False, repeats=False),
+    Case("adaptive-labels", "memory-default", _given(preset="memory"), by_sample=False, repeats=False),
+    Case("adaptive-labels", "paper-default", _given(preset="paper"), by_sample=False),
+    Case("adaptive-labels", "cosine-default", _plain),
+    Case("adaptive-labels", "cosine-fixed", _given(preset="cosine", share=0.6, momentum=0.5, scale=4.0)),
     _adaptive(
         "all", every=2, momentum=0.5, leave_one_out=True, scale="learned", repel=2.0, dims=CLASSES + 1, repeats=False
     ),
     Case("retrospection", "plain", _given(samples=SAMPLES, tau=3.0)),
     Case("static-labels", "plain", lambda on: {"vectors": on.vectors}),
+]
+# The first form of each objective with tree terms, and costs in place of the tree's distances, with and without a tree.
+FIRST = list(
+    {form.objective: form for form in reversed(FORMS) if form.objective not in ("kin", "static-labels")}.values()
+)
+CASES = [
+    *FORMS,
+    *map(_with_tree_terms, reversed(FIRST)),
+    _with_tree_terms(next(form for form in FORMS if str(form) == "adaptive-labels-cosine-default")),
+    Case("one-hot", "costs", lambda on: {"costs": on.embedding, "expected_cost": 0.4}),
+    Case(
+        "conditional-softmax",
+        "costs",
+        lambda on: {"taxonomy": on.taxonomy, "costs": on.embedding, "expected_cost": 0.4, "ancestors": 0.2},
+    ),
+    Case(
+        "kin",
+        "costs",
+        lambda on: {"taxonomy": on.taxonomy, "costs": on.embedding, "expected_cost": 0.4, "ancestors": 0.0},
+        pair=True,
+        by_sample=False,
+    ),
 ]

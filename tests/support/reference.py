@@ -208,6 +208,25 @@ def ancestors(leaf_logits, parents, leaves, node, weight):
     return weight * math.fsum(whole - leaf_log_sum(leaf_logits, parents, leaves, a) for a in inner)
 
 
+def height(parents, node):
+    """The number of edges down to the deepest leaf below a node."""
+    return max((1 + height(parents, i) for i, above in enumerate(parents) if above == node), default=0)
+
+
+def expected_distance(leaf_logits, parents, leaves, node):
+    """`sum_j p_j d(node, j)`, d the height of the lowest common ancestor; 0 for leaves at or below the node."""
+    ours, total = [0, *path(parents, node)], 0.0
+    for probability, leaf in zip(softmax(leaf_logits), leaves, strict=True):
+        theirs = [0, *path(parents, leaf)]
+        if node not in theirs:
+            total += probability * height(parents, [a for a in ours if a in theirs][-1])
+    return total
+
+
+def expected_cost(logits, costs, y):
+    return math.fsum(p * cost for p, cost in zip(softmax(logits), costs[y], strict=True))
+
+
 # The label embedding network.
 
 
@@ -240,6 +259,33 @@ def label_embedding(z1, z2, e, y, preset, tau=2.0, alpha=0.9, p=1.0):
     return total + learned / (n if text else max(right, 1))
 
 
+def kin(z1, z2, e, target, parents, leaves, preset, ancestor_weight, tau=2.0, alpha=0.9, p=1.0):
+    """The label embedding network plus the ancestors term over a batch; `e` is the whole embedding.
+
+    A target is a class (int), a list of class probabilities, or `("node", v)` for an inner node v.
+    """
+    n, total, taught, right = len(target), 0.0, 0.0, 0.0
+    share = 1.0 if preset == "paper" else 0.5
+    for i, y in enumerate(target):
+        if isinstance(y, tuple):
+            node = y[1]
+            whole = [
+                leaf_log_sum(z, parents, leaves, 0) - leaf_log_sum(z, parents, leaves, node) for z in (z1[i], z2[i])
+            ]
+            total += (share * whole[0] + whole[1]) / n
+            total += ancestors(z1[i], parents, leaves, node, ancestor_weight) / n
+            continue
+        mixture = [(1.0, y)] if isinstance(y, int) else [(t, k) for k, t in enumerate(y)]
+        for t, k in mixture:
+            term = embedding_terms(z1[i], z2[i], e[k], k, tau, alpha, p)
+            total += t * (share * (term["hard"] + term["soft"]) + term["similarity"]) / n
+            total += t * term["confidence"] / (1 if preset == "released" else n)
+            total += t * ancestors(z1[i], parents, leaves, leaves[k], ancestor_weight) / n
+            taught += t * term["embedding"] * term["right"]
+            right += t * term["right"]
+    return total + taught / (n if preset == "kin-mean" else right or 1.0)
+
+
 def compressed_embedding(a, b, y):
     """003 Eq. 16."""
     return [max(0.0, math.fsum(a[y][h] * b[h][i] for h in range(len(b)))) for i in range(len(b[0]))]
@@ -253,6 +299,37 @@ def class_mean(z, target, weight, k, leave_out=None):
     own = [i for i in range(len(z)) if target[i] == k and i != leave_out and weight[i] > 0]
     total = sum(weight[i] for i in own)
     return [math.fsum(weight[i] * z[i][d] for i in own) / total for d in range(len(z[0]))] if own else None
+
+
+def unit(vector):
+    length = math.hypot(*vector)
+    return [x / length for x in vector] if length > 1e-6 else [0.0] * len(vector)
+
+
+def anchored_label(means, k, share):
+    """`unit((1 - b) e_k + b unit(mean_k - mean of means))`, the mean over the classes that have one."""
+    seen = [mean for mean in means if any(mean)]
+    dims = len(means[0])
+    middle = [math.fsum(mean[d] for mean in seen) / len(seen) if seen else 0.0 for d in range(dims)]
+    apart = unit([means[k][d] - middle[d] for d in range(dims)]) if any(means[k]) else [0.0] * dims
+    return unit([(1 - share) * (d == k) + share * apart[d] for d in range(dims)])
+
+
+def cosine_labels_loss(z, y, means, share, scale):
+    """Adaptive labels by cosines, one sample: cross entropy to logits `s z/|z| . label_k`."""
+    labels = [anchored_label(means, k, share) for k in range(len(means))]
+    direction = unit(z)
+    return cross_entropy(
+        [scale * math.fsum(a * b for a, b in zip(direction, label, strict=True)) for label in labels], y
+    )
+
+
+def moved_mean(mean, z, target, weight, k, momentum):
+    """The running mean of class k after a batch of normalized outputs."""
+    batch = class_mean([unit(row) for row in z], target, weight, k)
+    if batch is None:
+        return mean
+    return [momentum * a + (1 - momentum) * b for a, b in zip(mean, batch, strict=True)] if any(mean) else batch
 
 
 def distance(z, label):

@@ -1,13 +1,22 @@
 """The equations of all methods as pure functions on tensors. Losses are returned per sample; objectives reduce them."""
 
 from labelkin.functional import _kernels as kernels  # noqa: F401  (for benchmarks; no part of the public interface)
-from labelkin.functional._adaptive import ClassSums, class_sums, label_distances, leave_one_out_means, repel
+from labelkin.functional._adaptive import (
+    ClassSums,
+    anchored_labels,
+    class_sums,
+    label_distances,
+    leave_one_out_means,
+    repel,
+    running_means,
+)
 from labelkin.functional._adaptive import distance_to as distance_to
 from labelkin.functional._adaptive import sum_by_class as sum_by_class
 from labelkin.functional._collectives import global_mean, global_sum, sum_over_processes, world_size
 from labelkin.functional._cross_entropy import (
     confidence_penalty,
     cross_entropy,
+    expected_cost,
     huber_to_vectors,
     infogain,
     mixed_rows,
@@ -20,6 +29,7 @@ from labelkin.functional._hierarchical import (
     ancestors,
     conditional_softmax,
     convex_hierarchical,
+    expected_distance,
     hierarchical,
     hierarchical_cross_entropy,
 )
@@ -67,6 +77,7 @@ __all__ = [
     "EmbeddingTerms",
     "TreeIndex",
     "ancestors",
+    "anchored_labels",
     "bounded_eps",
     "bounded_eps_inverse",
     "class_penalty",
@@ -77,6 +88,8 @@ __all__ = [
     "convex_hierarchical",
     "cross_entropy",
     "embedding_terms",
+    "expected_cost",
+    "expected_distance",
     "global_mean",
     "global_sum",
     "hierarchical",
@@ -94,6 +107,7 @@ __all__ = [
     "path_sum",
     "repel",
     "retrospection",
+    "running_means",
     "sibling_log_softmax",
     "smoothed_cross_entropy",
     "soft_cross_entropy",

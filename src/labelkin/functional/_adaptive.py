@@ -9,8 +9,10 @@ from torch import Tensor
 
 from labelkin._checks import InputError
 from labelkin.functional._collectives import sum_over_processes
+from labelkin.functional._state import finite_rows
 
 FLOOR = 1e-6  # smallest distance: the square root has no finite gradient at 0
+NEGLIGIBLE = 1e-6  # a vector shorter than this has no direction
 
 
 class ClassSums(NamedTuple):
@@ -156,6 +158,58 @@ def repel(z: Tensor, target: Tensor, weight: Tensor, classes: int) -> Tensor:
     across = sums.total.sum(0).square().sum() - sums.total.square().sum()
     pairs = sums.weight.sum().square()
     return across / torch.where(pairs > 0, pairs, torch.ones_like(pairs))
+
+
+def anchored_labels(means: Tensor, share: Tensor | float) -> Tensor:
+    """Compute unit labels between unit vectors and class means, `unit((1 - b) e_c + b unit(mean_c - mean of means))` (ours).
+
+    A class whose mean is 0 has had no samples: its label is `e_c`, and the mean of means leaves it out.
+
+    Args:
+        means: (K, D) running means of normalized outputs, D at least K.
+        share: the share b of the class means, from 0 to 1.
+
+    Returns:
+        (K, D) one label per class.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.functional import anchored_labels
+        >>> anchored_labels(torch.tensor([[0.6, 0.8], [0.6, -0.8]]), 0.25)  # (3, 1) and (0, 2), as unit vectors
+        tensor([[0.9487, 0.3162],
+                [0.0000, 1.0000]])
+    """
+    seen = (means != 0).any(-1, keepdim=True)
+    middle = means.sum(0) / seen.sum().clamp_min(1)
+    apart = F.normalize(means - middle, dim=-1, eps=NEGLIGIBLE) * seen
+    start = torch.eye(*means.shape, dtype=means.dtype, device=means.device)
+    return F.normalize((1 - share) * start + share * apart, dim=-1, eps=NEGLIGIBLE)
+
+
+def running_means(means: Tensor, sums: ClassSums, momentum: float) -> Tensor:
+    """Move running means of classes toward those of a batch, `momentum * mean_c + (1 - momentum) * batch mean_c`.
+
+    A class that had no samples before, whose mean is 0, takes the mean of the batch. A class without samples in the batch
+    keeps its mean, and so does one whose batch mean is not finite.
+
+    Args:
+        means: (K, D) the running means.
+        sums: `class_sums` of the batch.
+        momentum: the share of the old mean that is kept.
+
+    Returns:
+        (K, D) the new running means.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.functional import ClassSums, running_means
+        >>> sums = ClassSums(torch.tensor([[2.0], [6.0], [0.0]]), torch.tensor([1.0, 2.0, 0.0]))
+        >>> running_means(torch.tensor([[1.0], [0.0], [5.0]]), sums, momentum=0.75).flatten()
+        tensor([1.2500, 3.0000, 5.0000])
+    """
+    batch = sums.means()
+    moved = torch.where((means != 0).any(-1, keepdim=True), momentum * means + (1 - momentum) * batch, batch)
+    return torch.where(sums.present.unsqueeze(-1) & finite_rows(moved), moved, means)
 
 
 def _check_batch(outputs: Tensor, target: Tensor, own: Tensor, classes: int, width: int) -> None:

@@ -65,6 +65,28 @@ def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     return expected(-F.log_softmax(logits, -1), target)
 
 
+def expected_cost(logits: Tensor, target: Tensor, costs: Tensor) -> Tensor:
+    """Compute the expected cost of the prediction, `sum_j p_j costs[y, j]`.
+
+    Args:
+        logits: (..., K) before the softmax.
+        target: class positions (...,) or class probabilities (..., K).
+        costs: (K, K) costs by true class (row) and answer (column). They may be negative and need not be symmetric.
+
+    Returns:
+        (...,) one cost per sample.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.functional import expected_cost
+        >>> costs = torch.tensor([[0.0, 4.0], [1.0, 0.0]])
+        >>> expected_cost(torch.zeros(2, 2), torch.tensor([0, 1]), costs)
+        tensor([2.0000, 0.5000])
+    """
+    rows = target @ costs if is_soft(target) else costs[target]
+    return (rows * torch.softmax(logits, -1)).sum(-1)
+
+
 def soft_cross_entropy(logits: Tensor, rows: Tensor, target: Tensor | None = None) -> Tensor:
     """Compute the cross entropy to given rows, `-sum_k rows_k log p_k` (000 Eq. 1; 004 Eq. 3, 6 and 9).
 

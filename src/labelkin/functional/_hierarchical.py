@@ -187,6 +187,42 @@ def ancestors(leaf_logits: Tensor, target: Tensor, tree: TreeIndex, *, weight: f
     return weight * _path_loss(_subtree_log_probs(leaf_logits, tree), ones, inner, tree)
 
 
+def expected_distance(leaf_logits: Tensor, target: Tensor, tree: TreeIndex) -> Tensor:
+    """Compute the expected tree distance of the prediction to the class, `sum_j p_j d(y, j)`, without K x K distances.
+
+    p is a flat softmax and d the height of the lowest common ancestor, as in mistake severity. The sum telescopes along the
+    path of y: `sum_v (height(parent of v) - height(v)) (1 - P(v))` over its non-root nodes v, where P(v) is the summed
+    softmax of the leaves below v. On a flat tree it is `1 - p_y`.
+
+    A target that is an inner node counts every class below it as right, so that its own height is left out of the sum.
+
+    Args:
+        leaf_logits: (..., K) one logit for each class.
+        target: known nodes (...,) or class probabilities (..., K), for which the distance is the expected one.
+        tree: the index arrays of the taxonomy, from `tree_index`.
+
+    Returns:
+        (...,) one distance per sample.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy
+        >>> from labelkin.functional import expected_distance, tree_index
+        >>> tree = tree_index(Taxonomy.from_paths(["pet/cat", "pet/dog", "car"]))
+        >>> expected_distance(torch.zeros(1, 3), tree.leaves[:1], tree)  # 1/3 for dog, 2/3 for car
+        tensor([1.])
+    """
+    missed = -torch.expm1(_subtree_log_probs(leaf_logits, tree))  # 1 - P
+    heights = tree.heights.to(missed.dtype)
+    above_it = heights[tree.parent]
+    if is_soft(target):
+        return expected(take(path_sum((above_it - heights[1:]) * missed, tree), tree.leaves - 1), target)
+    columns = path_columns(target, tree)
+    own = heights[1:][columns].masked_fill(columns == target.unsqueeze(-1) - 1, 0)
+    off_path = _steps(columns) >= tree.lengths[target].unsqueeze(-1)
+    return ((above_it[columns] - own) * missed.gather(-1, columns)).masked_fill(off_path, 0).sum(-1)
+
+
 def open_log_softmax(logits: Tensor, tree: TreeIndex) -> Tensor:
     """Compute `log p` (..., N - 1) of every node given its parent; -inf for masked nodes.
 

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from labelkin.functional._cross_entropy import pick, soft_cross_entropy, weighted_sum, without_masked
+from labelkin.functional._cross_entropy import expected, is_soft, pick, soft_cross_entropy, weighted_sum, without_masked
 
 
 class EmbeddingTerms(NamedTuple):
@@ -26,7 +26,7 @@ class EmbeddingTerms(NamedTuple):
     similarity: Tensor  # H(y, z2'), Eq. 8
     confidence: Tensor  # max(0, z2'_y - alpha)^p, Eq. 12
     embedding: Tensor  # H(z2'', e'), Eq. 11; the similarity head is a constant here
-    right: Tensor  # z2 predicts y, the only samples the embedding learns from (App. A)
+    right: Tensor  # z2 predicts y, the only samples the embedding learns from (App. A); for a soft target, its share
 
 
 def embedding_terms(
@@ -37,11 +37,14 @@ def embedding_terms(
     Three gradients are stopped. The paper names the one that keeps z2 from the backbone, which the head applies; the two
     here (no gradient to the embedding in `soft`, none to z2 in `embedding`) are those of the released code.
 
+    For class probabilities t every term is the expected one, `sum_k t_k term(k)` (ours). z2 predicts one class m, so the
+    embedding learns in row m alone, with weight `t_m`, which is `right`.
+
     Args:
         z1: (..., K) logits of the head that predicts.
         z2: (..., K) logits of the similarity head.
-        e: (..., K) embeddings `E_y` of the samples' classes, as logits.
-        target: (...,) class positions.
+        e: (..., K) embeddings `E_y` of the samples' classes, as logits; for class probabilities the whole embedding (K, K).
+        target: class positions (...,) or class probabilities (..., K).
         tau: temperature at which z2 teaches the embedding, above 0.
         alpha: confidence of z2 in the true class above which the hinge applies.
         p: power of the hinge, at least 1.
@@ -58,16 +61,22 @@ def embedding_terms(
         >>> terms.hard, terms.right
         (tensor([0.0486]), tensor([True]))
     """
-    predicted = F.log_softmax(z1, -1)
-    similar = pick(F.log_softmax(z2, -1), target)
-    excess = similar.exp() - alpha
+    predicted, similar, guess = F.log_softmax(z1, -1), F.log_softmax(z2, -1), z2.argmax(-1)
+    taught = torch.softmax(e.detach(), -1)
+    soft = is_soft(target)
+    if soft:
+        taught, e, right = target @ taught, e[guess], pick(target, guess)
+    else:
+        right = guess == target
+    excess = (similar if soft else pick(similar, target)).exp() - alpha
+    confidence = excess.abs() if absolute else F.relu(excess).pow(p)
     return EmbeddingTerms(
-        hard=-pick(predicted, target),
-        soft=-weighted_sum(torch.softmax(e.detach(), -1), without_masked(predicted, target)),
-        similarity=-similar,
-        confidence=excess.abs() if absolute else F.relu(excess).pow(p),
+        hard=-expected(predicted, target),
+        soft=-weighted_sum(taught, without_masked(predicted, target)),
+        similarity=-expected(similar, target),
+        confidence=weighted_sum(target, confidence) if soft else confidence,
         embedding=soft_cross_entropy(e, torch.softmax(z2.detach() / tau, -1)),
-        right=z2.argmax(-1) == target,
+        right=right,
     )
 
 

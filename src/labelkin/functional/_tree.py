@@ -44,6 +44,7 @@ class TreeIndex(NamedTuple):
     leave: Tensor  # (N,): preorder number after the last node below
     merges: tuple[tuple[Tensor, ...], ...]  # per level from the bottom: positions of children in the growing list
     merge_place: Tensor  # (N,): the position of each node in the complete list
+    heights: Tensor  # (N,): the number of edges from each node down to the deepest leaf below it
 
 
 def tree_index(taxonomy: Taxonomy) -> TreeIndex:
@@ -88,6 +89,7 @@ def tree_index(taxonomy: Taxonomy) -> TreeIndex:
         leave=torch.from_numpy(leave),
         merges=merges,
         merge_place=merge_place,
+        heights=torch.from_numpy(taxonomy.height.copy()),
     )
 
 

@@ -8,6 +8,7 @@ from labelkin.objectives._context import RELATIONS as RELATIONS
 from labelkin.objectives._context import Context
 from labelkin.objectives._flat import ConfidencePenalty, LabelSmoothing, OneHot
 from labelkin.objectives._hierarchical import ConvexHierarchical, Hierarchical
+from labelkin.objectives._kin import Kin
 from labelkin.objectives._label_embedding import CompressedLabelEmbedding, LabelEmbedding, TwoHeads
 from labelkin.objectives._mixed import MixedCrossEntropy
 from labelkin.objectives._pretrained_embedding import PretrainedLabelEmbedding
@@ -16,7 +17,7 @@ from labelkin.objectives._retrospection import Retrospection
 from labelkin.objectives._semantic_smoothing import SemanticSmoothing
 from labelkin.objectives._static import StaticLabels
 from labelkin.objectives._tree import TreeObjective as TreeObjective
-from labelkin.objectives._tree import in_class_order as in_class_order
+from labelkin.objectives._tree_buffers import in_class_order as in_class_order
 
 __all__ = [
     "OBJECTIVES",
@@ -29,6 +30,7 @@ __all__ = [
     "ConvexHierarchical",
     "Hierarchical",
     "HierarchicalCrossEntropy",
+    "Kin",
     "LabelEmbedding",
     "LabelSmoothing",
     "Loss",

@@ -15,17 +15,18 @@ from labelkin.objectives import _validation as inputs
 from labelkin.objectives._batch import Batch, Loss
 from labelkin.objectives._context import resolved
 from labelkin.objectives._options import check_shared, full_signature, shown_options
-from labelkin.objectives._reduction import Reducer
-from labelkin.objectives._state import check_before_loading, signature_of
+from labelkin.objectives._state import Signed
+from labelkin.objectives._tree_terms import TreeTerms
 from labelkin.relations import count_classes
 
 if TYPE_CHECKING:
     from labelkin.objectives._context import Context
+    from labelkin.structure import Taxonomy
 
 Outputs = Any  # a Tensor (..., width), or a NamedTuple of several
 
 
-class Objective(Reducer):
+class Objective(Signed, TreeTerms):
     """Base class of all objectives.
 
     With `features=F` an objective is a head with a loss: `head(features)` returns outputs and `head(features, target)`
@@ -39,6 +40,13 @@ class Objective(Reducer):
     Args:
         classes: The number of classes K, or their names.
         features: The number of features of the head's input. None means no head.
+        taxonomy: The tree of the classes, for the terms below.
+        ancestors: The weight of the sum of `-log P(a)` over the inner, non-root nodes a above the class, where P(a) is the
+            probability of all classes below a. At 0, the default, the term is left out.
+        expected_cost: The weight of the expected cost of the prediction, `sum_j p_j d(y, j)`. d is the tree distance of
+            mistake severity, the height of the lowest common ancestor.
+        costs: K x K costs by true class (row) and answer (column) for `expected_cost`, instead of the tree's distances. A
+            class that is known only to lie below a node has the mean costs of the classes there, and answers there cost 0.
         class_weight: K weights, one per class. A sample's loss is multiplied by the weight of its class.
         class_weight_divisor: What a mean with class weights is divided by. `"weights"`, the default, is the sum of the
             weights of the targets, as in `torch.nn.CrossEntropyLoss`; `"samples"` is the number of samples, so that a weight
@@ -77,6 +85,10 @@ class Objective(Reducer):
         classes: int | Sequence[str],
         *,
         features: int | None = None,
+        taxonomy: Taxonomy | None = None,
+        ancestors: float = 0.0,
+        expected_cost: float = 0.0,
+        costs: Any = None,
         class_weight: Any = None,
         class_weight_divisor: str = "weights",
         reduction: str = "mean",
@@ -96,6 +108,7 @@ class Objective(Reducer):
         self.head = nn.Identity() if features is None else nn.Linear(features, self.width)
         weights = None if class_weight is None else inputs.class_weights(class_weight, self.num_classes)
         self.register_buffer("class_weight", weights)
+        self._set_tree_terms(taxonomy, ancestors=ancestors, expected_cost=expected_cost, costs=costs)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -133,7 +146,7 @@ class Objective(Reducer):
 
         >>> from labelkin import LabelSmoothing
         >>> LabelSmoothing.free_options()
-        ['smoothing', 'class_weight', 'class_weight_divisor']
+        ['smoothing', 'taxonomy', 'ancestors', 'expected_cost', 'costs', 'class_weight', 'class_weight_divisor']
         """
         fixed = ("classes", "features", "samples", "reduction", "ignore_index")
         return [name for name in inspect.signature(cls).parameters if name not in fixed]
@@ -146,7 +159,8 @@ class Objective(Reducer):
         >>> OneHot.defaults(Context(classes=("cat", "dog")), {})
         {'classes': ('cat', 'dog'), 'features': None}
         """
-        return {"classes": context.classes, "features": context.features}
+        given = {"classes": context.classes, "features": context.features}
+        return {**given, **cls._tree_for_terms(context, options)}
 
     def forward(
         self,
@@ -178,7 +192,7 @@ class Objective(Reducer):
         return self.head(features)
 
     def compute(self, outputs: Outputs, batch: Batch) -> Loss:
-        """Return the loss of checked and flattened outputs (n, width); a subclass implements it without side effects."""
+        """Return the loss of checked and flattened outputs (n, width) without tree terms; a subclass implements it, pure."""
         raise NotImplementedError
 
     def loss(
@@ -221,7 +235,7 @@ class Objective(Reducer):
         """
         flat_outputs, flat_batch = inputs.flatten(self, outputs, target, **batch)
         with torch.autocast(flat_batch.target.device.type, enabled=False):
-            result = self.compute(flat_outputs, flat_batch)
+            result = self._with_tree_terms(self.compute(flat_outputs, flat_batch), flat_outputs, flat_batch)
         if self.training and result.state:
             self.commit(result.state)
         if self.reduction != "none":
@@ -240,12 +254,6 @@ class Objective(Reducer):
         torch.Size([])
         """
         return self.loss_terms(self.make_outputs(features), target, **batch)
-
-    def commit(self, state: Mapping[str, Tensor]) -> None:
-        """Store the state of a training step (`Loss.state`) in the buffers."""
-        with torch.no_grad():
-            for name, value in state.items():
-                getattr(self, name).copy_(value)
 
     def scores(self, outputs: Outputs) -> Tensor:
         """Return (..., K) scores of the classes; the largest is the prediction.
@@ -322,18 +330,6 @@ class Objective(Reducer):
 
     def synchronize(self) -> None:
         """Exchange state between processes; every process calls this before state is saved."""
-
-    def get_extra_state(self) -> Any:
-        """Return the signature that keeps a state from being loaded into a different objective."""
-        return signature_of(self)
-
-    def set_extra_state(self, state: Any) -> None:
-        """Do nothing: the signature is checked before the first tensor is loaded."""
-
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        own = type(self).get_extra_state is Objective.get_extra_state
-        check_before_loading(self, state_dict, prefix, own=own)
-        super()._load_from_state_dict(state_dict, prefix, *args)
 
     def no_weight_decay(self) -> set[str]:
         """Return the names of the parameters that weight decay must not touch.

@@ -11,7 +11,7 @@ from labelkin._checks import check_number
 from labelkin.functional import confidence_penalty, cross_entropy, smoothed_cross_entropy
 from labelkin.objectives._base import Objective
 from labelkin.objectives._batch import Batch, Loss
-from labelkin.objectives._options import Shared
+from labelkin.objectives._options import FlatShared
 
 
 class OneHot(Objective):
@@ -55,7 +55,7 @@ class LabelSmoothing(Objective):
 
     linear_in_target: ClassVar[bool] = True
 
-    def __init__(self, classes: int | Sequence[str], *, smoothing: float = 0.1, **shared: Unpack[Shared]) -> None:
+    def __init__(self, classes: int | Sequence[str], *, smoothing: float = 0.1, **shared: Unpack[FlatShared]) -> None:
         check_number("smoothing", smoothing, low=0, high=1)
         super().__init__(classes, **shared)
         self.smoothing = smoothing
@@ -100,7 +100,7 @@ class ConfidencePenalty(Objective):
 
     linear_in_target: ClassVar[bool] = True
 
-    def __init__(self, classes: int | Sequence[str], *, strength: float = 0.1, **shared: Unpack[Shared]) -> None:
+    def __init__(self, classes: int | Sequence[str], *, strength: float = 0.1, **shared: Unpack[FlatShared]) -> None:
         check_number("strength", strength, low=0)
         super().__init__(classes, **shared)
         self.strength = strength

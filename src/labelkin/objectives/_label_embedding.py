@@ -4,16 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, Unpack
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from labelkin._checks import check_choice, check_count, check_number
-from labelkin.functional import as_it_was, compressed_embedding, embedding_terms, world_size
+from labelkin.functional import EmbeddingTerms, as_it_was, compressed_embedding, embedding_terms, is_soft, world_size
 from labelkin.objectives import _validation as inputs
 from labelkin.objectives._base import Objective
 from labelkin.objectives._batch import Batch, Loss
 from labelkin.objectives._label_embedding_chunked import CHUNK, in_chunks
-from labelkin.objectives._options import Shared
+from labelkin.objectives._options import FlatShared
 
 if TYPE_CHECKING:
     from labelkin.objectives._context import Context
@@ -41,17 +40,21 @@ PRESETS = {
     "paper": Preset(hard=1.0, soft=1.0, summed=False, absolute=False, start_after=0),
     "released": Preset(hard=0.5, soft=0.5, summed=True, absolute=False, start_after=0),
     "released-text": Preset(hard=1.0, soft=1.0, summed=False, absolute=True, start_after=20_000, over_right=False),
+    # Ours: the loss of a sample does not depend on the size of the batch ("kin"), nor on the other samples ("kin-mean").
+    "kin": Preset(hard=0.5, soft=0.5, summed=False, absolute=False, start_after=0),
+    "kin-mean": Preset(hard=0.5, soft=0.5, summed=False, absolute=False, start_after=0, over_right=False),
 }
 
 
 class Sums(NamedTuple):
-    """The five terms summed over the samples of this process, with the weight of all samples and of those z2 gets right."""
+    """The terms summed over the samples of this process, with the weight of all samples and of those z2 gets right."""
 
     hard: Tensor
     soft: Tensor
     similarity: Tensor
     confidence: Tensor
     embedding: Tensor
+    tree: Tensor  # one sum for each tree term
     weight: Tensor
     right: Tensor
 
@@ -72,6 +75,8 @@ class LabelEmbedding(Objective):
         preset: `"paper"` is Eq. 14. `"released"` is the authors' vision code: weights of 0.5 for the first two terms and
             the hinge summed over the batch. `"released-text"` is their text code: an absolute difference instead of the
             hinge, the embedding term divided by all samples instead of the correct ones, and `start_after=20_000`.
+            `"kin"` (ours, the default of `Kin`) has weights of 0.5 and averages the hinge, and `"kin-mean"` also divides
+            the embedding term by all samples.
         start_after: updates before the embedding teaches z1, instead of the preset's. The identity gives the true class
             only 0.027 at K = 100 and 0.0001 at K = 22,439, so many classes need a value above 0.
         features: width of the features; None for an objective without a head.
@@ -111,7 +116,7 @@ class LabelEmbedding(Objective):
         preset: str = "paper",
         start_after: int | None = None,
         weights: str | None = None,
-        **shared: Unpack[Shared],
+        **shared: Unpack[FlatShared],
     ) -> None:
         check_number("tau", tau, low=0, open_low=True)
         check_number("alpha", alpha, low=0, high=1)
@@ -165,22 +170,42 @@ class LabelEmbedding(Objective):
         return self._combine(self._sums(outputs, batch))
 
     def _sums(self, outputs: TwoHeads, batch: Batch) -> Sums:
-        z1, z2 = outputs
-        absolute = PRESETS[self.preset].absolute
-        e = self.embed(batch.target).to(z1.dtype)
-        terms = embedding_terms(z1, z2, e, batch.target, tau=self.tau, alpha=self.alpha, p=self.p, absolute=absolute)
-        share = batch.weight * self._class_factor(batch, z1.dtype)
-        counted = self._counted(batch, z1.dtype)
-        right = terms.right.to(z1.dtype)
+        dtype = outputs.z1.dtype
+        terms, tree = self._sample_terms(outputs, batch), self._tree_losses(outputs, batch)
+        share = batch.weight * self._class_factor(batch, dtype)
+        counted = self._counted(batch, dtype)
+        right = terms.right.to(dtype)
+
+        def total(losses: Tensor) -> Tensor:
+            return (share * torch.where(batch.weight > 0, losses, 0.0)).sum()  # 0 * inf is NaN
+
         return Sums(
-            hard=(share * terms.hard).sum(),
-            soft=(share * terms.soft).sum(),
-            similarity=(share * terms.similarity).sum(),
-            confidence=(share * terms.confidence).sum(),
-            embedding=(share * right * terms.embedding).sum(),
+            hard=total(terms.hard),
+            soft=total(terms.soft),
+            similarity=total(terms.similarity),
+            confidence=total(terms.confidence),
+            embedding=total(right * terms.embedding),
+            tree=torch.stack([total(losses) for losses in tree.values()]) if tree else share.new_zeros(0),
             weight=counted.sum(),
-            right=(counted * right).sum(),
+            right=(counted * self._without_class_weight(right, outputs.z2, batch)).sum(),
         )
+
+    def _sample_terms(self, outputs: TwoHeads, batch: Batch) -> EmbeddingTerms:
+        """Return the five terms of each sample."""
+        z1, z2 = outputs
+        e = (self.embedding if is_soft(batch.target) else self.embed(batch.target)).to(z1.dtype)
+        absolute = PRESETS[self.preset].absolute
+        return embedding_terms(z1, z2, e, batch.target, tau=self.tau, alpha=self.alpha, p=self.p, absolute=absolute)
+
+    def _without_class_weight(self, right: Tensor, z2: Tensor, batch: Batch) -> Tensor:
+        """Return the share that z2 gets right, without the class weights that class probabilities were multiplied by."""
+        if self.class_weight is None or not is_soft(batch.target):
+            return right
+        factor = self.class_weight[z2.argmax(-1)].to(right.dtype)
+        return torch.where(factor > 0, right / factor, 0.0)
+
+    def _with_tree_terms(self, loss: Loss, outputs: TwoHeads, batch: Batch) -> Loss:
+        return loss  # they are among the sums already, which chunks of samples share
 
     def _combine(self, sums: Sums, predicted: Tensor | None = None) -> Loss:
         terms = self._terms(sums, self._divisor(sums.weight), self._divisor(sums.right))
@@ -197,6 +222,7 @@ class LabelEmbedding(Objective):
             "similarity": sums.similarity / samples,
             "confidence": sums.confidence * world_size() if preset.summed else sums.confidence / samples,
             "embedding": sums.embedding / (right if preset.over_right else samples),
+            **{name: sums.tree[i] / samples for i, name in enumerate(self._tree_term_names())},
         }
         return {name: term * samples for name, term in terms.items()} if self.reduction == "sum" else terms
 
@@ -206,16 +232,16 @@ class LabelEmbedding(Objective):
         start_after = preset.start_after if self.start_after is None else self.start_after
         teaching = (as_it_was(self.updates) >= start_after).to(terms["soft"].dtype)
         learned = terms["similarity"] + terms["confidence"] + terms["embedding"]
-        return preset.hard * terms["hard"] + preset.soft * teaching * terms["soft"] + learned
+        total = preset.hard * terms["hard"] + preset.soft * teaching * terms["soft"] + learned
+        for name in self._tree_term_names():
+            total = total + getattr(self, name) * terms[name]
+        return total
 
     def loss_from_features(self, features: Tensor, target: Tensor, **batch: Tensor | None) -> Loss:
         """Compute the loss in chunks of samples, so that outputs of many classes are never held together."""
         if self.features is None or features[..., 0].numel() * self.num_classes <= CHUNK:
             return super().loss_from_features(features, target, **batch)
         return in_chunks(self, features, target, **batch)
-
-    def log_probs(self, outputs: TwoHeads) -> Tensor:
-        return F.log_softmax(inputs.single(self, outputs), -1)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
         """Return the learned embedding, (K, K) logits, or only the rows of `classes`."""
@@ -263,7 +289,7 @@ class CompressedLabelEmbedding(LabelEmbedding):
         preset: str = "paper",
         start_after: int | None = None,
         weights: str | None = None,
-        **shared: Unpack[Shared],
+        **shared: Unpack[FlatShared],
     ) -> None:
         check_count("rank", rank)
         self._rank = rank

@@ -36,7 +36,8 @@ def in_chunks(objective: LabelEmbedding, features: Tensor, target: Tensor, **bat
         total, predicted, *terms = _WithGradients.apply(  # type: ignore[no-untyped-call]
             objective, flat_batch, flat, *objective.parameters()
         )
-        result = objective._loss(total, dict(zip(TERMS, terms, strict=True)), predicted.reshape(shape))
+        names = (*TERMS, *objective._tree_term_names())
+        result = objective._loss(total, dict(zip(names, terms, strict=True)), predicted.reshape(shape))
     if objective.training and result.state:
         objective.commit(result.state)
     return result
@@ -46,7 +47,8 @@ def _parts(objective: LabelEmbedding, batch: Batch) -> Iterator[tuple[slice, Bat
     size = max(1, CHUNK // objective.num_classes)
     for start in range(0, len(batch.target), size):
         rows = slice(start, start + size)
-        yield rows, Batch(target=batch.target[rows], weight=batch.weight[rows])
+        node = None if batch.node is None else batch.node[rows]
+        yield rows, Batch(target=batch.target[rows], weight=batch.weight[rows], node=node)
 
 
 def _added(found: Sequence[Sums]) -> Sums:

@@ -11,7 +11,7 @@ from labelkin.functional import soft_cross_entropy
 from labelkin.objectives._base import Objective
 from labelkin.objectives._batch import Batch, Loss
 from labelkin.objectives._mixing import Penalty, mixing_of
-from labelkin.objectives._options import Shared
+from labelkin.objectives._options import FlatShared
 from labelkin.relations import as_rows
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class MixedCrossEntropy(Objective):
         eta: float = 1.0,
         p: float = 2.0,
         hinge_margin: bool = False,
-        **shared: Unpack[Shared],
+        **shared: Unpack[FlatShared],
     ) -> None:
         check_choice("mixing", mixing, ("shared", "class", "matrix"))
         check_choice("constraint", constraint, ("exact", "penalty"))

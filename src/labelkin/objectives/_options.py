@@ -6,6 +6,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from labelkin._checks import InputError, check_choice
+from labelkin.structure import Taxonomy
 
 if TYPE_CHECKING:
     from labelkin.objectives._base import Objective
@@ -18,14 +19,28 @@ class Shared(TypedDict, total=False):
     """Keyword arguments of every objective; a subclass passes them on as `**shared`. See `Objective`."""
 
     features: int | None
+    ancestors: float
+    expected_cost: float
+    costs: Any
     class_weight: Any
     class_weight_divisor: str
     reduction: str
     ignore_index: int
 
 
+class FlatShared(Shared, total=False):
+    """Keyword arguments of every objective that has no argument for a taxonomy of its own."""
+
+    taxonomy: Taxonomy | None
+
+
+ANNOTATIONS = {**Shared.__annotations__, **FlatShared.__annotations__}
 DEFAULTS: dict[str, Any] = {
     "features": None,
+    "taxonomy": None,
+    "ancestors": 0.0,
+    "expected_cost": 0.0,
+    "costs": None,
     "class_weight": None,
     "class_weight_divisor": "weights",
     "reduction": "mean",
@@ -57,9 +72,7 @@ def full_signature(init: Callable[..., None]) -> inspect.Signature:
         {} if len(own) == len(found) else {name: default for name, default in DEFAULTS.items() if name not in given}
     )
     shared = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Shared.__annotations__[name]
-        )
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=ANNOTATIONS[name])
         for name, default in missing.items()
     ]
     first = [p for p in own if p.kind is not p.KEYWORD_ONLY or p.name == "classes"]
@@ -72,11 +85,11 @@ def full_signature(init: Callable[..., None]) -> inspect.Signature:
 def shown_options(objective: "Objective") -> str:
     """Return the constructor arguments of an objective for its `repr`, without shared arguments at their defaults."""
     shown = [f"classes={objective.num_classes}", f"features={objective.features}"]
-    for name in inspect.signature(type(objective)).parameters:
+    for name, parameter in inspect.signature(type(objective)).parameters.items():
         value = getattr(objective, name, None)
         if name in ("classes", "features") or not isinstance(value, int | float | str):
             continue
-        if name not in DEFAULTS or value != DEFAULTS[name]:
+        if name not in DEFAULTS or not value == DEFAULTS[name] == parameter.default:
             shown.append(f"{name}={value!r}")
     if objective.class_weight is not None:
         shown.append(f"class_weight=({objective.num_classes},)")

@@ -9,7 +9,7 @@ from torch import Tensor
 from labelkin.functional import cross_entropy, is_soft, soft_cross_entropy
 from labelkin.objectives._base import Objective
 from labelkin.objectives._batch import Batch, Loss
-from labelkin.objectives._options import Shared
+from labelkin.objectives._options import FlatShared
 from labelkin.relations import read_square
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class PretrainedLabelEmbedding(Objective):
         classes: int | Sequence[str],
         *,
         embedding: Any,
-        **shared: Unpack[Shared],
+        **shared: Unpack[FlatShared],
     ) -> None:
         super().__init__(classes, **shared)
         given = read_square("embedding", embedding, self.num_classes)

@@ -5,6 +5,7 @@ from labelkin.objectives._base import Objective
 from labelkin.objectives._conditional import ConditionalSoftmax, HierarchicalCrossEntropy
 from labelkin.objectives._flat import ConfidencePenalty, LabelSmoothing, OneHot
 from labelkin.objectives._hierarchical import ConvexHierarchical, Hierarchical
+from labelkin.objectives._kin import Kin
 from labelkin.objectives._label_embedding import CompressedLabelEmbedding, LabelEmbedding
 from labelkin.objectives._mixed import MixedCrossEntropy
 from labelkin.objectives._pretrained_embedding import PretrainedLabelEmbedding
@@ -23,6 +24,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "convex-hierarchical": ConvexHierarchical,
     "conditional-softmax": ConditionalSoftmax,
     "hierarchical-cross-entropy": HierarchicalCrossEntropy,
+    "kin": Kin,
     "label-embedding": LabelEmbedding,
     "compressed-label-embedding": CompressedLabelEmbedding,
     "pretrained-label-embedding": PretrainedLabelEmbedding,

@@ -18,7 +18,7 @@ from labelkin.functional import (
 )
 from labelkin.objectives._base import Objective
 from labelkin.objectives._batch import Batch, Loss
-from labelkin.objectives._options import Shared
+from labelkin.objectives._options import FlatShared
 
 if TYPE_CHECKING:
     from labelkin.objectives._context import Context
@@ -69,7 +69,7 @@ class Retrospection(Objective):
         samples: int,
         tau: float = 5.0,
         every: int = 2,
-        **shared: Unpack[Shared],
+        **shared: Unpack[FlatShared],
     ) -> None:
         check_count("samples", samples)
         check_number("tau", tau, low=0, open_low=True)

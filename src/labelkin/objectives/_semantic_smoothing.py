@@ -10,7 +10,7 @@ from labelkin._checks import InputError, check_number
 from labelkin.functional import is_soft, soft_cross_entropy
 from labelkin.objectives._base import Objective
 from labelkin.objectives._batch import Batch, Loss
-from labelkin.objectives._options import Shared
+from labelkin.objectives._options import FlatShared
 from labelkin.objectives._validation import LARGEST_TABLE
 from labelkin.relations import Rows, as_rows, as_targets, smooth
 
@@ -55,7 +55,7 @@ class SemanticSmoothing(Objective):
         relation: Any = None,
         sigma: float = 0.1,
         targets: Any = None,
-        **shared: Unpack[Shared],
+        **shared: Unpack[FlatShared],
     ) -> None:
         if (relation is None) == (targets is None):
             raise InputError(

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from labelkin._checks import InputError, plain
 
@@ -99,3 +99,25 @@ def _described(objective: Objective) -> dict[str, Any]:
 
 def _digest(values: Any) -> str:
     return sha256(json.dumps(values).encode()).hexdigest()[:12]
+
+
+class Signed(nn.Module):
+    """The part of `Objective` that stores state and saves it with a signature."""
+
+    def commit(self, state: Mapping[str, Tensor]) -> None:
+        """Store the state of a training step (`Loss.state`) in the buffers."""
+        with torch.no_grad():
+            for name, value in state.items():
+                getattr(self, name).copy_(value)
+
+    def get_extra_state(self) -> Any:
+        """Return the signature that keeps a state from being loaded into a different objective."""
+        return signature_of(self)  # type: ignore[arg-type]
+
+    def set_extra_state(self, state: Any) -> None:
+        """Do nothing: the signature is checked before the first tensor is loaded."""
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        own = type(self).get_extra_state is Signed.get_extra_state
+        check_before_loading(self, state_dict, prefix, own=own)  # type: ignore[arg-type]
+        super()._load_from_state_dict(state_dict, prefix, *args)

@@ -11,7 +11,7 @@ from labelkin.functional import huber_to_vectors, label_distances
 from labelkin.objectives import _validation as inputs
 from labelkin.objectives._base import Objective
 from labelkin.objectives._batch import Batch, Loss
-from labelkin.objectives._options import Shared
+from labelkin.objectives._options import FlatShared
 from labelkin.relations import count_classes, read_vectors
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class StaticLabels(Objective):
         classes: int | Sequence[str],
         *,
         vectors: Any,
-        **shared: Unpack[Shared],
+        **shared: Unpack[FlatShared],
     ) -> None:
         given = read_vectors(vectors).to(torch.get_default_dtype())
         count = count_classes(classes)

@@ -4,6 +4,8 @@
   name are translated when they are read. Ids are computed with the old name, so they never change.
 - To add a training setting, add its name to `ADDED_SETTINGS`, with the value that reproduces the runs from before it. Runs that
   do not name the setting have this value, and at this value it stays out of the id. The default of new runs may be another.
+- To change the default rule of an objective, raise its revision, name the rules with an option, and add the former default to
+  `FORMER_DEFAULTS`. Runs of that revision are read with it, and ids leave it out, so they never change.
 """
 
 from collections.abc import Mapping
@@ -20,6 +22,13 @@ RENAMED_OPTIONS: dict[tuple[str, str], str] = {
 ADDED_SETTINGS: dict[str, Any] = {
     "calibration": 0.0,  # earlier runs held out nothing
 }
+# (objective, revision) -> options that state the defaults of that revision
+FORMER_DEFAULTS: dict[tuple[str, int], dict[str, Any]] = {
+    ("adaptive-labels", 1): {"preset": "paper", "eval_labels": "epoch"},
+    ("adaptive-labels", 2): {"preset": "memory"},
+}
+# objective -> options that ids leave out, because runs had them before they were options
+UNSTATED_OPTIONS: dict[str, dict[str, Any]] = {"adaptive-labels": FORMER_DEFAULTS["adaptive-labels", 2]}
 
 
 def current_options(objective: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -33,9 +42,11 @@ def current_options(objective: str, options: Mapping[str, Any]) -> dict[str, Any
 
 
 def original_options(objective: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an objective's options under the names that ids are computed with."""
+    """Return an objective's options as ids are computed with them: under their first names, without unstated ones."""
     old = {new: name for (owner, name), new in RENAMED_OPTIONS.items() if owner == objective}
-    return {old.get(name, name): value for name, value in options.items()}
+    unstated = UNSTATED_OPTIONS.get(objective, {})
+    stated = {name: value for name, value in options.items() if name not in unstated or value != unstated[name]}
+    return {old.get(name, name): value for name, value in stated.items()}
 
 
 def complete_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class Predictor(nn.Module):
         self.is_calibrated = "temperature" in (folder.final or {})  # earlier versions recorded none
         self.model = build_model(
             self.spec.objective,
-            accepted_options(self.spec.objective, setup["options"]),
+            accepted_options(self.spec.objective, setup["options"], config.get("revision")),
             config["resolved_backbone"],
             self.shape,
             context,

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple, Self
 from labelkin._checks import InputError, listed, near, plain
 from labelkin.data import is_corpus
 from labelkin.objectives import OBJECTIVES, RELATIONS
-from labelkin.runs._compatibility import complete_settings, current_options, original_options
+from labelkin.runs._compatibility import FORMER_DEFAULTS, complete_settings, current_options, original_options
 from labelkin.training import Settings
 
 LARGEST_SEED = 2**63 - 1
 # Options whose values are arrays, and the names and files that can be given instead.
 ARRAY_OPTIONS = {
     "relation": f"{', '.join(RELATIONS)}, embedding:ENCODER, or a .npy or .csv file of K x K numbers",
+    "costs": "a .npy or .csv file of K x K numbers",
     "vectors": "an encoder (minilm, hf:NAME, st:NAME, a model's folder), or a .npy, .csv, .jsonl or .parquet file",
 }
 
@@ -94,6 +95,8 @@ class RunSpec:
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Build a spec from the values of a config.json, also of an earlier version."""
         known = {name: values[name] for name in cls.__dataclass_fields__ if name in values}
+        if "options" in known and "objective" in known:
+            known["options"] = options_then(known["objective"], known["options"], values.get("revision"))
         return cls(**{**known, "settings": Settings.of(**complete_settings(values["settings"]))})
 
 
@@ -102,11 +105,22 @@ def option_names(objective: str) -> list[str]:
     return OBJECTIVES[objective].free_options()
 
 
-def accepted_options(objective: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options under the names that the objective accepts; earlier and later names are translated."""
+def options_then(objective: str, options: Mapping[str, Any], revision: int | None) -> dict[str, Any]:
+    """Return the options of a run of some revision, with the defaults of that revision if they are not today's."""
+    former = FORMER_DEFAULTS.get((objective, revision or 0), {})
+    if not former or OBJECTIVES[objective].revision_of(options) == revision:
+        return dict(options)
+    return {**former, **options}
+
+
+def accepted_options(objective: str, options: Mapping[str, Any], revision: int | None = None) -> dict[str, Any]:
+    """Return options under the names that the objective accepts; earlier and later names are translated.
+
+    Options of a run of an earlier `revision` have the defaults of that revision.
+    """
     known = option_names(objective)
     accepted: dict[str, Any] = {}
-    for name, value in options.items():
+    for name, value in options_then(objective, options, revision).items():
         spellings = (name, *current_options(objective, {name: value}), *original_options(objective, {name: value}))
         accepted[next((spelling for spelling in spellings if spelling in known), name)] = value
     return accepted
@@ -179,7 +193,9 @@ def describe_objectives() -> list[ObjectiveSummary]:
 
 def _describe(name: str) -> ObjectiveSummary:
     known = signature(OBJECTIVES[name]).parameters
-    options = [option for option in option_names(name) if option not in GIVEN_BY_CONTEXT]
+    options = [option for option in option_names(name) if option not in (*GIVEN_BY_CONTEXT, *ARRAY_OPTIONS)]
     defaults = {o: None if known[o].default is Parameter.empty else known[o].default for o in options}
     needs = [need for need in GIVEN_BY_CONTEXT if need in known]
+    if "taxonomy" in needs and not OBJECTIVES[name].takes_nodes and known["taxonomy"].default is None:
+        needs.remove("taxonomy")  # all objectives take one, for terms that are off by default
     return ObjectiveSummary(name, cleandoc(OBJECTIVES[name].__doc__ or "").partition("\n")[0], needs, defaults)

@@ -59,7 +59,8 @@ def resolved(options: Mapping[str, Any], classes: Sequence[str]) -> dict[str, An
     """Return an objective's options with names replaced by values.
 
     `vectors` may be an encoder's name or a file of class vectors. `relation` may be "embedding:" followed by such a name or
-    file, or a file of K x K numbers. Other names of relations are left for the objective to resolve.
+    file, or a file of K x K numbers. Other names of relations are left for the objective to resolve. `costs` may be a file of
+    K x K numbers.
     """
     found = dict(options)
     if isinstance(found.get("vectors"), str):
@@ -69,13 +70,15 @@ def resolved(options: Mapping[str, Any], classes: Sequence[str]) -> dict[str, An
         if kind == "embedding" and colon:
             found["relation"] = relations.embedding(class_vectors(source, classes))
         elif Path(relation).is_file():
-            found["relation"] = _read_matrix(Path(relation))
+            found["relation"] = _read_matrix("relation", Path(relation))
+    if isinstance(costs := found.get("costs"), str):
+        found["costs"] = _read_matrix("costs", Path(costs))
     return found
 
 
-def _read_matrix(path: Path) -> torch.Tensor:
-    """Read K x K numbers from a .npy or .csv file."""
-    check_choice("relation", path.suffix.lower(), (".npy", ".csv"))
+def _read_matrix(option: str, path: Path) -> torch.Tensor:
+    """Read K x K numbers from the .npy or .csv file that an option names."""
+    check_choice(option, path.suffix.lower(), (".npy", ".csv"))
     try:
         values = load_numpy(path) if path.suffix.lower() == ".npy" else np.loadtxt(path, delimiter=",", ndmin=2)
         return torch.as_tensor(values, dtype=torch.float64)

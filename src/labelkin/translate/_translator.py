@@ -58,7 +58,7 @@ class Translator(nn.Module):
         self.source, self.target = _language(setup["source"]), _language(setup["target"])
         self.model = build_translator(
             self.spec.objective,
-            accepted_options(self.spec.objective, setup["options"]),
+            accepted_options(self.spec.objective, setup["options"], config.get("revision")),
             config["resolved_backbone"],
             len(self.source.vocabulary),
             self.target.vocabulary.words,
