@@ -29,6 +29,7 @@ TERMS = {
     "pretrained-label-embedding": {"hard", "soft"},
     "retrospection": {"retrospection"},
     "static-labels": {"huber"},
+    "haframe": {"cross_entropy", "cosine"},
 }
 MORE_TERMS = {
     "adaptive-labels-repel": {"repel"},

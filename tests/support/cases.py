@@ -173,4 +173,5 @@ CASES = [
     ),
     Case("retrospection", "plain", _given(samples=SAMPLES, tau=3.0)),
     Case("static-labels", "plain", lambda on: {"vectors": on.vectors}),
+    Case("haframe", "plain", _on_tree(gamma=1.5, share=0.3)),
 ]

@@ -16,6 +16,7 @@ from labelkin.functional._cross_entropy import (
     soft_cross_entropy,
 )
 from labelkin.functional._cross_entropy import is_soft as is_soft
+from labelkin.functional._frames import cosine_to_vectors, frame_similarity, frame_vectors, haframe
 from labelkin.functional._hierarchical import (
     ancestors,
     conditional_softmax,
@@ -75,10 +76,14 @@ __all__ = [
     "conditional_softmax",
     "confidence_penalty",
     "convex_hierarchical",
+    "cosine_to_vectors",
     "cross_entropy",
     "embedding_terms",
+    "frame_similarity",
+    "frame_vectors",
     "global_mean",
     "global_sum",
+    "haframe",
     "hierarchical",
     "hierarchical_cross_entropy",
     "huber_to_vectors",

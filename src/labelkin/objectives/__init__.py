@@ -7,6 +7,7 @@ from labelkin.objectives._conditional import ConditionalSoftmax, HierarchicalCro
 from labelkin.objectives._context import RELATIONS as RELATIONS
 from labelkin.objectives._context import Context
 from labelkin.objectives._flat import ConfidencePenalty, LabelSmoothing, OneHot
+from labelkin.objectives._haframe import HAFrame
 from labelkin.objectives._hierarchical import ConvexHierarchical, Hierarchical
 from labelkin.objectives._label_embedding import CompressedLabelEmbedding, LabelEmbedding, TwoHeads
 from labelkin.objectives._mixed import MixedCrossEntropy
@@ -27,6 +28,7 @@ __all__ = [
     "ConfidencePenalty",
     "Context",
     "ConvexHierarchical",
+    "HAFrame",
     "Hierarchical",
     "HierarchicalCrossEntropy",
     "LabelEmbedding",

@@ -4,6 +4,7 @@ from labelkin.objectives._adaptive import AdaptiveLabels
 from labelkin.objectives._base import Objective
 from labelkin.objectives._conditional import ConditionalSoftmax, HierarchicalCrossEntropy
 from labelkin.objectives._flat import ConfidencePenalty, LabelSmoothing, OneHot
+from labelkin.objectives._haframe import HAFrame
 from labelkin.objectives._hierarchical import ConvexHierarchical, Hierarchical
 from labelkin.objectives._label_embedding import CompressedLabelEmbedding, LabelEmbedding
 from labelkin.objectives._mixed import MixedCrossEntropy
@@ -29,4 +30,5 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "adaptive-labels": AdaptiveLabels,
     "retrospection": Retrospection,
     "static-labels": StaticLabels,
+    "haframe": HAFrame,
 }
