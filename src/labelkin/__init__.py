@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from labelkin.objectives import (
         OBJECTIVES,
         AdaptiveLabels,
+        BiLT,
         CompressedLabelEmbedding,
         ConditionalSoftmax,
         ConfidencePenalty,
@@ -82,6 +83,7 @@ _ROOMS = (
 __all__ = [
     "OBJECTIVES",
     "AdaptiveLabels",
+    "BiLT",
     "CompressedLabelEmbedding",
     "ConditionalSoftmax",
     "ConfidencePenalty",

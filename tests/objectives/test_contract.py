@@ -29,6 +29,7 @@ TERMS = {
     "pretrained-label-embedding": {"hard", "soft"},
     "retrospection": {"retrospection"},
     "static-labels": {"huber"},
+    "bilt": {"cross_entropy", "cost", "coarser"},
     "haframe": {"cross_entropy", "cosine"},
 }
 MORE_TERMS = {

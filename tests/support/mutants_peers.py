@@ -11,10 +11,10 @@ PEER_MUTANTS = [
         "test_frames.py -k offset",
     ),
     Mutant(
-        "haframe: the rounding of a zero eigenvalue stays in the frame",
+        "haframe: the frame depends on the order of the eigenvectors",
         "functional/_frames.py",
-        "torch.where(values > rounding, values.clamp_min(0).sqrt(), 0.0)",
-        "values.abs().sqrt()",
+        "(axes * roots) @ axes.T",
+        "axes * roots",
         "test_frames.py -k permuted",
     ),
     Mutant(
@@ -23,5 +23,26 @@ PEER_MUTANTS = [
         "+ target @ similarity.square().sum(-1)",
         "+ (target @ similarity).square().sum(-1)",
         "test_frames.py -k haframe_is_the_loop",
+    ),
+    Mutant(
+        "bilt: the corrections have a diagonal",
+        "objectives/_bilt.py",
+        "delta = of_level * (1 - own)",
+        "delta = of_level",
+        "test_bilt.py -k the_loop or diagonal",
+    ),
+    Mutant(
+        "bilt: columns of decisions and truths are exchanged",
+        "functional/_bilt.py",
+        "(beta * delta - costs).T",
+        "(beta * delta - costs)",
+        "test_bilt.py -k the_loop",
+    ),
+    Mutant(
+        "bilt: all levels weigh the same",
+        "objectives/_bilt.py",
+        "math.exp(-alpha * (",
+        "math.exp(-0 * (",
+        "test_bilt.py -k the_loss_is_the_loop",
     ),
 ]

@@ -31,3 +31,25 @@ def haframe(f, y, vectors, similarity, share):
     logits = [math.fsum(w * x for w, x in zip(row, f, strict=True)) for row in vectors]
     gaps = math.fsum((cosine(f, row) - similarity[y][k]) ** 2 for k, row in enumerate(vectors))
     return (1 - share) * reference.cross_entropy(logits, y) + share * gaps
+
+
+def cut(parents, leaf, depth):
+    """The node at `depth` above a leaf, or the leaf where it lies higher."""
+    path = reference.path(parents, leaf)
+    return path[min(depth, len(path)) - 1]
+
+
+def bilt_level(z, y, costs, delta, beta, eps, gamma, released):
+    """One level of BiLT: `CE(z, y) + CE(s, y~)`."""
+    k = range(len(z))
+    p = reference.softmax(z)
+    delta = [[0.0 if i == j else delta[i][j] for j in k] for i in k]
+    softened = costs
+    if released:
+        delta = [[x / math.hypot(*row) for x in row] for row in delta]
+        softened = [[costs[i][j] - beta * delta[i][j] for j in k] for i in k]
+        delta = [[delta[i][j] + (i == j) for j in k] for i in k]
+    s = [math.fsum((beta * delta[i][j] - costs[i][j]) * p[j] for j in k) for i in k]
+    kin = reference.softmax([-gamma * c for c in softened[y]])
+    soft = [(1 - eps) * (i == y) + eps * kin[i] for i in k]
+    return reference.cross_entropy(z, y) + reference.soft_cross_entropy(s, soft)

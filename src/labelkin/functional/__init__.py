@@ -4,6 +4,7 @@ from labelkin.functional import _kernels as kernels  # noqa: F401  (for benchmar
 from labelkin.functional._adaptive import ClassSums, class_sums, label_distances, leave_one_out_means, repel
 from labelkin.functional._adaptive import distance_to as distance_to
 from labelkin.functional._adaptive import sum_by_class as sum_by_class
+from labelkin.functional._bilt import CostTerms, cost_scores, cost_targets, cost_terms
 from labelkin.functional._collectives import global_mean, global_sum, sum_over_processes, world_size
 from labelkin.functional._cross_entropy import (
     confidence_penalty,
@@ -65,6 +66,7 @@ from labelkin.functional._tree import take as take
 
 __all__ = [
     "ClassSums",
+    "CostTerms",
     "EmbeddingTerms",
     "TreeIndex",
     "ancestors",
@@ -77,6 +79,9 @@ __all__ = [
     "confidence_penalty",
     "convex_hierarchical",
     "cosine_to_vectors",
+    "cost_scores",
+    "cost_targets",
+    "cost_terms",
     "cross_entropy",
     "embedding_terms",
     "frame_similarity",

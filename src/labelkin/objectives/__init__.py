@@ -3,6 +3,7 @@
 from labelkin.objectives._adaptive import AdaptiveLabels
 from labelkin.objectives._base import Objective
 from labelkin.objectives._batch import Batch, Loss
+from labelkin.objectives._bilt import BiLT
 from labelkin.objectives._conditional import ConditionalSoftmax, HierarchicalCrossEntropy
 from labelkin.objectives._context import RELATIONS as RELATIONS
 from labelkin.objectives._context import Context
@@ -23,6 +24,7 @@ __all__ = [
     "OBJECTIVES",
     "AdaptiveLabels",
     "Batch",
+    "BiLT",
     "CompressedLabelEmbedding",
     "ConditionalSoftmax",
     "ConfidencePenalty",

@@ -2,6 +2,7 @@
 
 from labelkin.objectives._adaptive import AdaptiveLabels
 from labelkin.objectives._base import Objective
+from labelkin.objectives._bilt import BiLT
 from labelkin.objectives._conditional import ConditionalSoftmax, HierarchicalCrossEntropy
 from labelkin.objectives._flat import ConfidencePenalty, LabelSmoothing, OneHot
 from labelkin.objectives._haframe import HAFrame
@@ -31,4 +32,5 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "retrospection": Retrospection,
     "static-labels": StaticLabels,
     "haframe": HAFrame,
+    "bilt": BiLT,
 }
