@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         Retrospection,
         SemanticSmoothing,
         StaticLabels,
+        TreeSoftLabels,
     )
     from labelkin.runs import evaluate, load_run, train
     from labelkin.structure import Taxonomy
@@ -105,6 +106,7 @@ __all__ = [
     "SemanticSmoothing",
     "StaticLabels",
     "Taxonomy",
+    "TreeSoftLabels",
     "__version__",
     "analysis",
     "audit",

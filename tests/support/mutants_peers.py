@@ -45,4 +45,18 @@ PEER_MUTANTS = [
         "math.exp(-0 * (",
         "test_bilt.py -k the_loss_is_the_loop",
     ),
+    Mutant(
+        "tree soft labels: the distance is always the height",
+        "objectives/_tree_soft_labels.py",
+        "beta=beta, distance=distance, structured=True)",
+        "beta=beta, structured=True)",
+        "test_tree_soft_labels.py -k the_loop",
+    ),
+    Mutant(
+        "tree soft labels: nodes have the values of their parents",
+        "objectives/_leaf_objective.py",
+        "self.tree())[..., 1:]",
+        "self.tree())[..., :-1]",
+        "test_tree_soft_labels.py -k nodes",
+    ),
 ]

@@ -53,3 +53,10 @@ def bilt_level(z, y, costs, delta, beta, eps, gamma, released):
     kin = reference.softmax([-gamma * c for c in softened[y]])
     soft = [(1 - eps) * (i == y) + eps * kin[i] for i in k]
     return reference.cross_entropy(z, y) + reference.soft_cross_entropy(s, soft)
+
+
+def tree_soft_labels(distance, y, beta):
+    """Bertinetto et al.: `exp(-beta d(y, k) / max d)` over all k, the class included, divided by its sum."""
+    farthest = max(map(max, distance))
+    weights = [math.exp(-beta * d / farthest) for d in distance[y]]
+    return [w / math.fsum(weights) for w in weights]

@@ -19,6 +19,7 @@ from labelkin.objectives._semantic_smoothing import SemanticSmoothing
 from labelkin.objectives._static import StaticLabels
 from labelkin.objectives._tree import TreeObjective as TreeObjective
 from labelkin.objectives._tree import in_class_order as in_class_order
+from labelkin.objectives._tree_soft_labels import TreeSoftLabels
 
 __all__ = [
     "OBJECTIVES",
@@ -43,5 +44,6 @@ __all__ = [
     "Retrospection",
     "SemanticSmoothing",
     "StaticLabels",
+    "TreeSoftLabels",
     "TwoHeads",
 ]

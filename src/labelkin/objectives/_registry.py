@@ -13,6 +13,7 @@ from labelkin.objectives._pretrained_embedding import PretrainedLabelEmbedding
 from labelkin.objectives._retrospection import Retrospection
 from labelkin.objectives._semantic_smoothing import SemanticSmoothing
 from labelkin.objectives._static import StaticLabels
+from labelkin.objectives._tree_soft_labels import TreeSoftLabels
 
 # All objectives by the name that plans and the command line use.
 OBJECTIVES: dict[str, type[Objective]] = {
@@ -33,4 +34,5 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "static-labels": StaticLabels,
     "haframe": HAFrame,
     "bilt": BiLT,
+    "tree-soft-labels": TreeSoftLabels,
 }
