@@ -10,7 +10,7 @@ import labelkin
 # fmt: off
 PUBLIC = [
     "AdaptiveLabels", "BiLT", "CompressedLabelEmbedding", "ConditionalSoftmax", "ConfidencePenalty", "Context",
-    "ConvexHierarchical", "HAFrame", "Hierarchical", "HierarchicalCrossEntropy", "InputError", "KinClassifier",
+    "ConvexHierarchical", "HAFrame", "HierCOS", "Hierarchical", "HierarchicalCrossEntropy", "InputError", "KinClassifier",
     "LabelEmbedding", "LabelSmoothing", "MixedCrossEntropy", "Model", "OBJECTIVES", "Objective", "OneHot",
     "PretrainedLabelEmbedding", "Retrospection", "SemanticSmoothing", "StaticLabels", "Taxonomy", "TreeSoftLabels",
     "__version__", "analysis", "audit", "audit_predictions", "bench", "compare", "comparison", "data", "decide", "doors",
@@ -19,9 +19,9 @@ PUBLIC = [
 ]
 NAMES = [
     "adaptive-labels", "bilt", "compressed-label-embedding", "conditional-softmax", "confidence-penalty",
-    "convex-hierarchical", "haframe", "hierarchical", "hierarchical-cross-entropy", "label-embedding", "label-smoothing",
-    "mixed-cross-entropy", "one-hot", "pretrained-label-embedding", "retrospection", "semantic-smoothing", "static-labels",
-    "tree-soft-labels",
+    "convex-hierarchical", "haframe", "hier-cos", "hierarchical", "hierarchical-cross-entropy", "label-embedding",
+    "label-smoothing", "mixed-cross-entropy", "one-hot", "pretrained-label-embedding", "retrospection", "semantic-smoothing",
+    "static-labels", "tree-soft-labels",
 ]
 # fmt: on
 

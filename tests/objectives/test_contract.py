@@ -30,6 +30,7 @@ TERMS = {
     "retrospection": {"retrospection"},
     "static-labels": {"huber"},
     "bilt": {"cross_entropy", "cost", "coarser"},
+    "hier-cos": {"divergence", "levels"},
     "haframe": {"cross_entropy", "cosine"},
 }
 MORE_TERMS = {

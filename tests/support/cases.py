@@ -176,6 +176,7 @@ CASES = [
     Case("static-labels", "plain", lambda on: {"vectors": on.vectors}),
     Case("tree-soft-labels", "plain", _on_tree(beta=4.0)),
     Case("haframe", "plain", _on_tree(gamma=1.5, share=0.3)),
+    Case("hier-cos", "plain", _on_tree(alpha=0.2)),
     # Batch norm between levels sees the samples of its own process, and their order of classes is their levels' order.
     Case("bilt", "plain", _on_tree(batch_norm=False), renames=False),
     Case("bilt", "released", _on_tree(batch_norm=False, preset="released", eps=0.2), renames=False),

@@ -59,4 +59,32 @@ PEER_MUTANTS = [
         "self.tree())[..., :-1]",
         "test_tree_soft_labels.py -k nodes",
     ),
+    Mutant(
+        "hier-cos: a level that the class does not reach costs nothing",
+        "functional/_hier_cos.py",
+        "1 + sums - 2 * along(directions), sizes)",
+        "1 + sums - 2 * along(directions), 0.0)",
+        "test_hier_cos.py -k the_loop",
+    ),
+    Mutant(
+        "hier-cos: the top of a path weighs most",
+        "functional/_hier_cos.py",
+        "torch.exp(2 / left.clamp_min(1).to(dtype))",
+        "torch.exp(2 * left.clamp_min(1).to(dtype))",
+        "test_hier_cos.py -k the_loop or weights",
+    ),
+    Mutant(
+        "hops: ranks of one distance weigh the same",
+        "metrics/_hops.py",
+        "start + along * (end - start)",
+        "start",
+        "test_hops.py -k the_loop",
+    ),
+    Mutant(
+        "hops: the last rank does not fall to 0",
+        "metrics/_hops.py",
+        "torch.where(expected == last, 0.0, start / 2)",
+        "start / 2",
+        "test_hops.py -k the_loop",
+    ),
 ]

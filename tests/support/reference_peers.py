@@ -60,3 +60,44 @@ def tree_soft_labels(distance, y, beta):
     farthest = max(map(max, distance))
     weights = [math.exp(-beta * d / farthest) for d in distance[y]]
     return [w / math.fsum(weights) for w in weights]
+
+
+def hier_cos(z, parents, leaf):
+    """`KL(t_y || softmax|z|)` and the sum over levels of `|| e_l - |z_l| / ||z_l||_2 ||_1`; node i has `z[i - 1]`."""
+    nodes = range(1, len(parents))
+    path = reference.path(parents, leaf)
+    h = len(path)
+    weights = {n: math.exp(2 / (h + 1 - level)) for level, n in enumerate(path, start=1)}
+    log_q = reference.log_softmax([abs(x) for x in z])
+    t = {n: w / math.fsum(weights.values()) for n, w in weights.items()}
+    divergence = math.fsum(t[n] * (math.log(t[n]) - log_q[n - 1]) for n in path)
+    levels = 0.0
+    for level in range(1, max(len(reference.path(parents, n)) for n in nodes) + 1):
+        here = [n for n in nodes if len(reference.path(parents, n)) == level]
+        length = math.hypot(*(z[n - 1] for n in here))
+        for n in here:
+            levels += abs((n in path) - abs(z[n - 1]) / length) if level <= h else abs(z[n - 1])
+    return divergence, levels
+
+
+def subspace_score(z, parents, leaf):
+    return math.sqrt(math.fsum(z[n - 1] ** 2 for n in reference.path(parents, leaf)))
+
+
+def hops(order, distance, k):
+    """HOPS@k of one sample from the classes in the order of their scores and their distances to the true class."""
+    if k == 1:
+        return float(distance[order[0]] == 0)
+    different = sorted(set(distance))
+    rank = [different.index(d) for d in distance]
+    expected = sorted(rank)
+    reverse = expected[:k][::-1]
+    weights = []
+    for place, r in enumerate(expected):
+        many, before = expected.count(r), expected.index(r)
+        start = 0.5**r
+        end = 0.0 if r == max(expected) else 0.5 ** (r + 1)
+        weights.append(start + (end - start) * (place - before) / many)
+    found = math.fsum(weights[i] * abs(expected[i] - rank[order[i]]) for i in range(k))
+    worst = math.fsum(weights[i] * abs(expected[i] - reverse[i]) for i in range(k))
+    return max(0.0, 1 - found / worst)

@@ -18,6 +18,7 @@ from labelkin.functional._cross_entropy import (
 )
 from labelkin.functional._cross_entropy import is_soft as is_soft
 from labelkin.functional._frames import cosine_to_vectors, frame_similarity, frame_vectors, haframe
+from labelkin.functional._hier_cos import SubspaceTerms, subspace_scores, subspace_terms
 from labelkin.functional._hierarchical import (
     ancestors,
     conditional_softmax,
@@ -68,6 +69,7 @@ __all__ = [
     "ClassSums",
     "CostTerms",
     "EmbeddingTerms",
+    "SubspaceTerms",
     "TreeIndex",
     "ancestors",
     "bounded_eps",
@@ -107,6 +109,8 @@ __all__ = [
     "sibling_log_softmax",
     "smoothed_cross_entropy",
     "soft_cross_entropy",
+    "subspace_scores",
+    "subspace_terms",
     "subtree_logsumexp",
     "sum_over_processes",
     "tree_index",

@@ -9,6 +9,7 @@ from labelkin.objectives._context import RELATIONS as RELATIONS
 from labelkin.objectives._context import Context
 from labelkin.objectives._flat import ConfidencePenalty, LabelSmoothing, OneHot
 from labelkin.objectives._haframe import HAFrame
+from labelkin.objectives._hier_cos import HierCOS
 from labelkin.objectives._hierarchical import ConvexHierarchical, Hierarchical
 from labelkin.objectives._label_embedding import CompressedLabelEmbedding, LabelEmbedding, TwoHeads
 from labelkin.objectives._mixed import MixedCrossEntropy
@@ -32,6 +33,7 @@ __all__ = [
     "Context",
     "ConvexHierarchical",
     "HAFrame",
+    "HierCOS",
     "Hierarchical",
     "HierarchicalCrossEntropy",
     "LabelEmbedding",

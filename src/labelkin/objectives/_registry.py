@@ -6,6 +6,7 @@ from labelkin.objectives._bilt import BiLT
 from labelkin.objectives._conditional import ConditionalSoftmax, HierarchicalCrossEntropy
 from labelkin.objectives._flat import ConfidencePenalty, LabelSmoothing, OneHot
 from labelkin.objectives._haframe import HAFrame
+from labelkin.objectives._hier_cos import HierCOS
 from labelkin.objectives._hierarchical import ConvexHierarchical, Hierarchical
 from labelkin.objectives._label_embedding import CompressedLabelEmbedding, LabelEmbedding
 from labelkin.objectives._mixed import MixedCrossEntropy
@@ -35,4 +36,5 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "haframe": HAFrame,
     "bilt": BiLT,
     "tree-soft-labels": TreeSoftLabels,
+    "hier-cos": HierCOS,
 }
