@@ -52,11 +52,13 @@ if TYPE_CHECKING:
         MixedCrossEntropy,
         Objective,
         OneHot,
+        OnlineLabelSmoothing,
         PretrainedLabelEmbedding,
         Retrospection,
         SemanticSmoothing,
         StaticLabels,
         TreeSoftLabels,
+        UnitSphere,
     )
     from labelkin.runs import evaluate, load_run, train
     from labelkin.structure import Taxonomy
@@ -103,12 +105,14 @@ __all__ = [
     "Model",
     "Objective",
     "OneHot",
+    "OnlineLabelSmoothing",
     "PretrainedLabelEmbedding",
     "Retrospection",
     "SemanticSmoothing",
     "StaticLabels",
     "Taxonomy",
     "TreeSoftLabels",
+    "UnitSphere",
     "__version__",
     "analysis",
     "audit",

@@ -6,11 +6,13 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelkin import HAFrame, InputError, Taxonomy
+from labelkin import HAFrame, InputError, Taxonomy, UnitSphere
 from labelkin.functional import cosine_to_vectors, frame_similarity, frame_vectors, haframe
 from support import reference_peers as reference
 from support.numeric import check_gradient, close, each, each_soft, positions, probabilities, renamed, values
+from support.reference import cross_entropy
 from support.trees import taxonomies
+from support.worlds import default_dtype
 
 TREE = Taxonomy.from_paths(["a/b/x", "a/b/y", "a/z", "c/u", "c/v", "w"])
 DISTANCE = torch.from_numpy(TREE.distance("height"))
@@ -142,3 +144,62 @@ def test_every_distance_of_a_tree_has_a_frame(distance):
 def test_wrong_options_of_haframe_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         HAFrame(TREE, **options)
+
+
+# Barz & Denzler's unit sphere.
+
+
+def sphere(**options):
+    with default_dtype(torch.float64), torch.random.fork_rng():
+        torch.manual_seed(0)
+        return UnitSphere(TREE, reduction="none", **options)
+
+
+@pytest.mark.parametrize("distance", ["height", "depth"])
+def test_inner_products_are_the_similarities_of_the_tree(distance):
+    v, apart = sphere(distance=distance).label_vectors(), torch.from_numpy(TREE.distance(distance))
+    close(v @ v.T, 1 - apart / apart.max())
+
+
+@pytest.mark.parametrize("ce_weight", [0.0, 0.1, 2.0])
+def test_the_loss_of_the_sphere_is_the_loop(ce_weight):
+    head = sphere(ce_weight=ce_weight)
+    vectors = head.label_vectors().tolist()
+
+    def slow(z, y):
+        loss = 1 - reference.cosine(z, vectors[y])
+        if ce_weight:
+            weight, bias = head.classifier.weight.tolist(), head.classifier.bias.tolist()
+            logits = [b + sum(w * x for w, x in zip(row, z, strict=True)) for row, b in zip(weight, bias, strict=True)]
+            loss += ce_weight * cross_entropy(logits, y)
+        return loss
+
+    z, target, soft = values(20, 7, K), positions(21, K, 7), probabilities(22, 7, K)
+    close(head(z, target).detach(), each(slow, z, target))
+    close(head(z, soft).detach(), each_soft(slow, z, soft))
+    check_gradient(lambda x: head(x, target), z)
+
+
+def test_without_a_classifier_the_nearest_vector_is_the_prediction():
+    head = sphere(ce_weight=0.0)
+    z = values(23, 30, K)
+    scores = head.scores(z)
+    nearest = torch.cdist(F.normalize(z, dim=-1), head.label_vectors()).argmin(-1)
+    assert torch.equal(scores.argmax(-1), nearest)
+    close(head.scores(5 * z), scores)
+    close(head.log_probs(z), F.log_softmax(scores, -1))
+    assert head.classifier is None
+
+
+def test_the_classifier_gives_the_probabilities():
+    head = sphere()
+    z = values(24, 6, K)
+    close(head.log_probs(z).detach(), F.log_softmax(head.classifier(z), -1).detach())
+    assert torch.equal(head.scores(z), head.log_probs(z))
+
+
+def test_wrong_options_of_the_sphere_are_refused():
+    with pytest.raises(InputError, match="ce_weight: expected"):
+        sphere(ce_weight=-1)
+    with pytest.raises(InputError, match="distance: expected one of"):
+        sphere(distance="miles")

@@ -87,4 +87,36 @@ PEER_MUTANTS = [
         "start / 2",
         "test_hops.py -k the_loop",
     ),
+    Mutant(
+        "online smoothing: wrong samples count",
+        "objectives/_online_smoothing.py",
+        "(outputs.argmax(-1) == batch.target) & sound.squeeze(-1)",
+        "sound.squeeze(-1)",
+        "test_online_smoothing.py -k the_loop",
+    ),
+    Mutant(
+        "online smoothing: epochs add up",
+        "objectives/_online_smoothing.py",
+        "torch.zeros_like(self.sums)",
+        "self.sums",
+        "test_online_smoothing.py -k the_loop",
+    ),
+    Mutant(
+        "unit sphere: the length of z counts",
+        "functional/_frames.py",
+        """    cosines = F.normalize(z, dim=-1) @ vectors.T
+    if is_soft(target):
+        return""",
+        """    cosines = z @ vectors.T
+    if is_soft(target):
+        return""",
+        "test_frames.py -k cosine_to_vectors or sphere",
+    ),
+    Mutant(
+        "unit sphere: the cross entropy has no weight",
+        "objectives/_unit_sphere.py",
+        "cosine + self.ce_weight * hard",
+        "cosine + hard",
+        "test_frames.py -k sphere",
+    ),
 ]

@@ -101,3 +101,14 @@ def hops(order, distance, k):
     found = math.fsum(weights[i] * abs(expected[i] - rank[order[i]]) for i in range(k))
     worst = math.fsum(weights[i] * abs(expected[i] - reverse[i]) for i in range(k))
     return max(0.0, 1 - found / worst)
+
+
+def online_labels(probs, targets, classes, weights=None):
+    """OLS: the mean probabilities of the correct samples of each class, uniform where there are none."""
+    weights = weights or [1.0] * len(targets)
+    table = []
+    for y in range(classes):
+        own = [(w, p) for p, t, w in zip(probs, targets, weights, strict=True) if t == y and max(p) == p[y] and w > 0]
+        total = math.fsum(w for w, _ in own)
+        table.append([math.fsum(w * p[k] for w, p in own) / total if own else 1 / classes for k in range(classes)])
+    return table

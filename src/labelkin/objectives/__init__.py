@@ -13,6 +13,7 @@ from labelkin.objectives._hier_cos import HierCOS
 from labelkin.objectives._hierarchical import ConvexHierarchical, Hierarchical
 from labelkin.objectives._label_embedding import CompressedLabelEmbedding, LabelEmbedding, TwoHeads
 from labelkin.objectives._mixed import MixedCrossEntropy
+from labelkin.objectives._online_smoothing import OnlineLabelSmoothing
 from labelkin.objectives._pretrained_embedding import PretrainedLabelEmbedding
 from labelkin.objectives._registry import OBJECTIVES
 from labelkin.objectives._retrospection import Retrospection
@@ -21,6 +22,7 @@ from labelkin.objectives._static import StaticLabels
 from labelkin.objectives._tree import TreeObjective as TreeObjective
 from labelkin.objectives._tree import in_class_order as in_class_order
 from labelkin.objectives._tree_soft_labels import TreeSoftLabels
+from labelkin.objectives._unit_sphere import UnitSphere
 
 __all__ = [
     "OBJECTIVES",
@@ -42,10 +44,12 @@ __all__ = [
     "MixedCrossEntropy",
     "Objective",
     "OneHot",
+    "OnlineLabelSmoothing",
     "PretrainedLabelEmbedding",
     "Retrospection",
     "SemanticSmoothing",
     "StaticLabels",
     "TreeSoftLabels",
     "TwoHeads",
+    "UnitSphere",
 ]
