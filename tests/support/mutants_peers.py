@@ -119,4 +119,18 @@ PEER_MUTANTS = [
         "cosine + hard",
         "test_frames.py -k sphere",
     ),
+    Mutant(
+        "residual head: a layer forgets its input",
+        "models/_residual_head.py",
+        "x + self.branch(x)",
+        "self.branch(x)",
+        "test_residual_head.py -k written_out",
+    ),
+    Mutant(
+        "residual head: the width of a backbone's name is ignored",
+        "models/_registry.py",
+        "width = net.features if width is None else width",
+        "width = net.features",
+        "test_residual_head.py -k may_end",
+    ),
 ]
