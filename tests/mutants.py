@@ -12,6 +12,7 @@ an error; `tests/test_mutants_fresh.py` checks that in every run of the tests.
 import argparse
 import sys
 
+from support.mutants_peers import PEER_MUTANTS
 from support.mutants_rooms import ROOM_MUTANTS
 from support.mutating import EXPECTED_ROOMS, Mutant, run, select
 
@@ -641,7 +642,7 @@ METHOD_MUTANTS = [
 ]
 
 
-MUTANTS = [*METHOD_MUTANTS, *ROOM_MUTANTS]
+MUTANTS = [*METHOD_MUTANTS, *PEER_MUTANTS, *ROOM_MUTANTS]
 
 
 def main() -> int:

@@ -9,17 +9,19 @@ import labelkin
 
 # fmt: off
 PUBLIC = [
-    "AdaptiveLabels", "CompressedLabelEmbedding", "ConditionalSoftmax", "ConfidencePenalty", "Context", "ConvexHierarchical",
-    "Hierarchical", "HierarchicalCrossEntropy", "InputError", "Kin", "KinClassifier", "LabelEmbedding",
-    "LabelSmoothing", "MixedCrossEntropy", "Model", "OBJECTIVES", "Objective", "OneHot", "PretrainedLabelEmbedding", "Retrospection",
-    "SemanticSmoothing", "StaticLabels", "Taxonomy", "__version__", "analysis", "audit",
-    "audit_predictions", "bench", "compare", "comparison", "data", "decide", "doors", "evaluate", "functional", "load_run",
-    "metrics", "models", "objectives", "papers", "relations", "report", "runs", "structure", "train", "training", "translate",
+    "AdaptiveLabels", "BiLT", "CompressedLabelEmbedding", "ConditionalSoftmax", "ConfidencePenalty", "Context",
+    "ConvexHierarchical", "HAFrame", "HierCOS", "Hierarchical", "HierarchicalCrossEntropy", "InputError", "Kin", "KinClassifier",
+    "LabelEmbedding", "LabelSmoothing", "MixedCrossEntropy", "Model", "OBJECTIVES", "Objective", "OneHot",
+    "OnlineLabelSmoothing", "PretrainedLabelEmbedding", "Retrospection", "SemanticSmoothing", "StaticLabels", "Taxonomy",
+    "TreeSoftLabels", "UnitSphere", "__version__", "analysis", "audit", "audit_predictions", "bench", "compare", "comparison",
+    "data", "decide", "doors", "evaluate", "functional", "load_run", "metrics", "models", "objectives", "papers", "relations",
+    "report", "runs", "structure", "train", "training", "translate",
 ]
 NAMES = [
-    "adaptive-labels", "compressed-label-embedding", "conditional-softmax", "confidence-penalty", "convex-hierarchical",
-    "hierarchical", "hierarchical-cross-entropy", "kin", "label-embedding", "label-smoothing", "mixed-cross-entropy", "one-hot",
-    "pretrained-label-embedding", "retrospection", "semantic-smoothing", "static-labels",
+    "adaptive-labels", "bilt", "compressed-label-embedding", "conditional-softmax", "confidence-penalty",
+    "convex-hierarchical", "haframe", "hier-cos", "hierarchical", "hierarchical-cross-entropy", "kin", "label-embedding",
+    "label-smoothing", "mixed-cross-entropy", "one-hot", "online-label-smoothing", "pretrained-label-embedding",
+    "retrospection", "semantic-smoothing", "static-labels", "tree-soft-labels", "unit-sphere",
 ]
 # fmt: on
 

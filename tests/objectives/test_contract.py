@@ -30,8 +30,14 @@ TERMS = {
     "pretrained-label-embedding": {"hard", "soft"},
     "retrospection": {"retrospection"},
     "static-labels": {"huber"},
+    "online-label-smoothing": {"hard", "soft"},
+    "unit-sphere": {"cosine"},
+    "bilt": {"cross_entropy", "cost", "coarser"},
+    "hier-cos": {"divergence", "levels"},
+    "haframe": {"cross_entropy", "cosine"},
 }
 MORE_TERMS = {
+    "unit-sphere-plain": {"cross_entropy"},
     "adaptive-labels-repel": {"repel"},
     "adaptive-labels-all": {"repel"},
     **{str(case): {"force", "mean_eps"} for case in CASES if case.variant.endswith(("-exact", "-penalty"))},
@@ -43,7 +49,11 @@ def tree_terms(objective: Objective) -> set[str]:
 
 
 def head_names(objective: Objective) -> set[str]:
-    return {name for name, _ in objective.named_parameters() if name.startswith(("head.", "similarity_head."))}
+    return {
+        name
+        for name, _ in objective.named_parameters()
+        if name.startswith(("head.", "similarity_head.", "classifier."))
+    }
 
 
 def test_every_objective_has_a_case():

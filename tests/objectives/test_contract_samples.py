@@ -152,7 +152,7 @@ def test_a_loss_that_accumulates_is_the_mean_of_its_parts(case: Case):
 
 
 @pytest.mark.long
-@every_case
+@pytest.mark.parametrize("case", [case for case in CASES if case.renames], ids=str)
 def test_classes_by_another_name(case: Case):
     """Relation, tree, state, head and targets renamed together: scores and gradients follow, the loss stays."""
     here, order = world(), torch.tensor([3, 0, 5, 1, 4, 2])

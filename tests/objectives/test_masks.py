@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from support.cases import CASES, Case, each
 from support.worlds import CLASSES, world
 
-NO_CLASS_LOGITS = ("adaptive-labels", "static-labels")
+NO_CLASS_LOGITS = ("adaptive-labels", "static-labels", "haframe", "bilt", "hier-cos", "unit-sphere")
 MASKED = ("c3", "c4", "made", "road")  # a whole subtree, with all that lies below it
 CLASS_MASKED = (3, 4)
 TARGET = torch.tensor([0, 1, 2, 5, 0, 1])

@@ -40,6 +40,7 @@ class Case:
     pair: bool = False  # outputs are (z1, z2)
     by_sample: bool = True
     repeats: bool = True
+    renames: bool = True  # the outputs have a column for each class or node, so that all can be renamed together
 
     def __str__(self) -> str:
         return f"{self.objective}-{self.variant}"
@@ -189,6 +190,15 @@ FORMS = [
     ),
     Case("retrospection", "plain", _given(samples=SAMPLES, tau=3.0)),
     Case("static-labels", "plain", lambda on: {"vectors": on.vectors}),
+    Case("online-label-smoothing", "plain", _given(share=0.4)),
+    Case("tree-soft-labels", "plain", _on_tree(beta=4.0)),
+    Case("haframe", "plain", _on_tree(gamma=1.5, share=0.3)),
+    Case("hier-cos", "plain", _on_tree(alpha=0.2)),
+    Case("unit-sphere", "plain", _on_tree(ce_weight=0.5)),
+    Case("unit-sphere", "cosine", _on_tree(ce_weight=0.0)),
+    # Batch norm between levels sees the samples of its own process, and their order of classes is their levels' order.
+    Case("bilt", "plain", _on_tree(batch_norm=False), renames=False),
+    Case("bilt", "released", _on_tree(batch_norm=False, preset="released", eps=0.2), renames=False),
 ]
 # The first form of each objective with tree terms, and costs in place of the tree's distances, with and without a tree.
 FIRST = list(

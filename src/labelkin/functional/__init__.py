@@ -12,6 +12,7 @@ from labelkin.functional._adaptive import (
 )
 from labelkin.functional._adaptive import distance_to as distance_to
 from labelkin.functional._adaptive import sum_by_class as sum_by_class
+from labelkin.functional._bilt import CostTerms, cost_scores, cost_targets, cost_terms
 from labelkin.functional._collectives import global_mean, global_sum, sum_over_processes, world_size
 from labelkin.functional._cross_entropy import (
     confidence_penalty,
@@ -25,6 +26,8 @@ from labelkin.functional._cross_entropy import (
     soft_cross_entropy,
 )
 from labelkin.functional._cross_entropy import is_soft as is_soft
+from labelkin.functional._frames import cosine_to_vectors, frame_similarity, frame_vectors, haframe
+from labelkin.functional._hier_cos import SubspaceTerms, subspace_scores, subspace_terms
 from labelkin.functional._hierarchical import (
     ancestors,
     conditional_softmax,
@@ -74,7 +77,9 @@ from labelkin.functional._tree import take as take
 
 __all__ = [
     "ClassSums",
+    "CostTerms",
     "EmbeddingTerms",
+    "SubspaceTerms",
     "TreeIndex",
     "ancestors",
     "anchored_labels",
@@ -86,12 +91,19 @@ __all__ = [
     "conditional_softmax",
     "confidence_penalty",
     "convex_hierarchical",
+    "cosine_to_vectors",
+    "cost_scores",
+    "cost_targets",
+    "cost_terms",
     "cross_entropy",
     "embedding_terms",
     "expected_cost",
     "expected_distance",
+    "frame_similarity",
+    "frame_vectors",
     "global_mean",
     "global_sum",
+    "haframe",
     "hierarchical",
     "hierarchical_cross_entropy",
     "huber_to_vectors",
@@ -111,6 +123,8 @@ __all__ = [
     "sibling_log_softmax",
     "smoothed_cross_entropy",
     "soft_cross_entropy",
+    "subspace_scores",
+    "subspace_terms",
     "subtree_logsumexp",
     "sum_over_processes",
     "tree_index",

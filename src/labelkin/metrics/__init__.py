@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from labelkin.metrics._hierarchical import hierarchical_f1 as hierarchical_f1
     from labelkin.metrics._hierarchical import hierarchical_precision as hierarchical_precision
     from labelkin.metrics._hierarchical import hierarchical_recall as hierarchical_recall
+    from labelkin.metrics._hops import hops as hops
     from labelkin.metrics._result import Metric as Metric
     from labelkin.metrics._result import UndefinedMetric as UndefinedMetric
     from labelkin.metrics._structure_correlation import StructureCorrelation as StructureCorrelation
@@ -59,6 +60,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_calibration": ["Calibration", "brier_score", "expected_calibration_error"],
         "_curves": ["auac", "epochs_saved"],
         "_hierarchical": ["average_distance", "hierarchical_f1", "hierarchical_precision", "hierarchical_recall"],
+        "_hops": ["hops"],
         "_result": ["Metric", "UndefinedMetric"],
         "_structure_correlation": ["StructureCorrelation", "structure_correlation"],
         "_superclasses": ["superclass_accuracy", "superclass_accuracy_by_kmeans"],

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from labelkin.models._registry import LIBRARIES as LIBRARIES
     from labelkin.models._registry import build as build
     from labelkin.models._registry import default as default
+    from labelkin.models._residual_head import ResidualHead as ResidualHead
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "_blocks": ["Backbone"],
         "_registry": ["BACKBONES", "LIBRARIES", "build", "default"],
+        "_residual_head": ["ResidualHead"],
     },
 )

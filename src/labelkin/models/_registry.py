@@ -25,6 +25,7 @@ from labelkin.models import (
     _text_head as text,
 )
 from labelkin.models._blocks import Backbone, Builder, checked_shape
+from labelkin.models._residual_head import ResidualHead
 from labelkin.models._third_party import hf_backbone, timm_backbone
 
 __all__ = ["BACKBONES", "LIBRARIES", "Backbone", "build", "default"]
@@ -45,7 +46,8 @@ def build(name: str, input_shape: Sequence[int], **options: Any) -> Backbone:
     """Build a backbone by its name.
 
     Args:
-        name: A name of `BACKBONES`, `timm:NAME` or `hf:NAME`.
+        name: A name of `BACKBONES`, `timm:NAME` or `hf:NAME`. Followed by `+residual` or `+residual-WIDTH`, the backbone ends
+            in a `ResidualHead`, of its own width or of the given one.
         input_shape: Shape of one input: `(channels, height, width)` or `(features,)`.
         **options: Keyword arguments of the builder, such as `hidden=(64,)` for "mlp".
 
@@ -60,8 +62,16 @@ def build(name: str, input_shape: Sequence[int], **options: Any) -> Backbone:
         16
         >>> net(torch.zeros(2, 8)).shape
         torch.Size([2, 16])
+        >>> models.build("mlp+residual-10", (8,)).features
+        10
     """
     shape = checked_shape(input_shape)
+    plain, plus, head = name.partition("+")
+    if plus:
+        width = _residual_width(name, head)
+        net = build(plain, shape, **options)
+        width = net.features if width is None else width
+        return Backbone(features=width, trunk=net, residual=ResidualHead(net.features, width))
     builder = _builder(name)
     _check_options(name, builder, options)
     try:
@@ -88,6 +98,14 @@ def default(input_shape: Sequence[int]) -> str:
     if len(shape) == 1 or min(shape[1:]) < 8:
         return "mlp"
     return "tiny-cnn" if min(shape[1:]) < 32 else "resnet-18"
+
+
+def _residual_width(name: str, head: str) -> int | None:
+    """Return the width after the plus of a backbone's name, or None if it names none."""
+    kind, dash, width = head.partition("-")
+    if kind != "residual" or (dash and not (width.isdecimal() and int(width))):
+        raise InputError(f"backbone {name!r}: expected '+residual' or '+residual-WIDTH' after the name, got '+{head}'.")
+    return int(width) if dash else None
 
 
 def _builder(name: str) -> Builder:

@@ -221,7 +221,7 @@ def _checked_weight(weight: Tensor | None, lead: torch.Size, outputs: Tensor) ->
 def _checked_node(objective: Objective, node: Tensor, lead: torch.Size, weight: Tensor | None) -> Tensor:
     if not objective.takes_nodes:
         raise InputError(
-            f"node: has no meaning for {type(objective).__name__}, which has no tree; "
+            f"node: has no meaning for {type(objective).__name__}, which learns from classes alone; "
             "use a tree objective such as ConditionalSoftmax."
         )
     node = _integers("node", node, lead).reshape(-1)
