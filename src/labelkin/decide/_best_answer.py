@@ -101,8 +101,9 @@ def expected_values(probs: Tensor, taxonomy: Taxonomy, metric: TreeMetric = "dis
         >>> import torch
         >>> from labelkin import Taxonomy, decide
         >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "vehicle": ["car"]})
-        >>> decide.expected_values(torch.tensor([[0.25, 0.25, 0.5]]), tree)
-        tensor([[2., 2., 2., 2., 2., 2.]], dtype=torch.float64)
+        >>> values = decide.expected_values(torch.tensor([[0.5, 0.25, 0.25]]), tree)
+        >>> dict(zip(tree.names, values[0].tolist()))
+        {'root': 2.0, 'animal': 1.5, 'vehicle': 2.5, 'cat': 1.5, 'dog': 2.0, 'car': 3.0}
     """
     check_choice("metric", metric, METRICS)
     check_number("beta", beta, low=0, open_low=True)

@@ -1,4 +1,4 @@
-"""Which answers are allowed: classes, or all nodes below some nodes."""
+"""Limits on true classes and on answers: some classes, or all nodes below some nodes."""
 
 from collections.abc import Sequence
 from typing import NoReturn

@@ -21,7 +21,7 @@ class LevelTemperatures:
 
     At level l, classes are merged into their ancestors at depth l (a class that is not as deep stands for itself), which have
     the probabilities `P_l`. Let `Q_l` be proportional to `P_l^(1 / T_l)`, with a temperature `T_l`. The expected cost of answer
-    j is `sum_l (1 - Q_l(ancestor of j at depth l))`, the number of levels at which it is wrong, from 1 to the depth of the tree.
+    j is `sum_l (1 - Q_l(ancestor of j at depth l))`, the number of levels at which it is wrong, from 1 to the tree's depth.
     This is the distance `"depth"` of `Taxonomy.distance`, and `"height"` if all classes are equally deep.
 
     If all temperatures are 1, the decisions are those of `least_cost` with `distance="depth"`. A model may be overconfident
@@ -35,13 +35,12 @@ class LevelTemperatures:
         >>> import torch
         >>> from labelkin import Taxonomy, decide
         >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "vehicle": ["car"]})
-        >>> probs = torch.tensor([[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]]).repeat(20, 1)
-        >>> target = torch.tensor([0, 2, 0, 2, 1, 2, 1, 0, 2, 1]).repeat(4)
-        >>> levels = decide.LevelTemperatures().fit(probs, target, tree)
+        >>> probs, target = torch.tensor([[0.70, 0.20, 0.10]]).repeat(8, 1), torch.tensor([0, 0, 0, 0, 1, 1, 1, 2])
+        >>> levels = decide.LevelTemperatures().fit(probs, target, tree)  # sure enough of "animal", too sure of "cat"
         >>> [round(value, 2) for value in levels.values]
-        [4.76, 4.01]
-        >>> levels.least_cost(probs[:2], tree)
-        tensor([0, 2])
+        [1.13, 1.87]
+        >>> levels.least_cost(probs[:1], tree)
+        tensor([0])
     """
 
     values: tuple[float, ...] | None = None

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -36,7 +37,9 @@ class Shift(NamedTuple):
     column: int | None
 
 
-def check_shift(calibration_probs: Tensor, probs: Tensor, *, false_alarms: float = 0.01) -> Shift:
+def check_shift(
+    calibration_probs: Tensor, probs: Tensor, *, false_alarms: float = 0.01, classes: Sequence[str] | None = None
+) -> Shift:
     """Compare new samples with the calibration samples by their probabilities, and warn if they differ.
 
     A threshold of `GuaranteedFallback` holds for samples from the source of the calibration samples. This check looks for a
@@ -49,6 +52,7 @@ def check_shift(calibration_probs: Tensor, probs: Tensor, *, false_alarms: float
         calibration_probs: (m, K) probabilities of the classes in calibration samples.
         probs: (n, K) probabilities in new samples.
         false_alarms: The largest probability of a warning without a difference.
+        classes: The names of the classes, for the warning.
 
     Returns:
         What was found, as `Shift`.
@@ -57,7 +61,7 @@ def check_shift(calibration_probs: Tensor, probs: Tensor, *, false_alarms: float
         >>> import torch, warnings
         >>> from labelkin import decide
         >>> sure, unsure = torch.tensor([[0.9, 0.1]]).repeat(50, 1), torch.tensor([[0.6, 0.4]]).repeat(50, 1)
-        >>> with warnings.catch_warnings(record=True):
+        >>> with warnings.catch_warnings(action="ignore"):
         ...     decide.check_shift(sure, unsure).shifted
         True
     """
@@ -75,7 +79,8 @@ def check_shift(calibration_probs: Tensor, probs: Tensor, *, false_alarms: float
     p_value = min(1.0, len(distances) * float(kolmogorov(math.sqrt(effective) * distance)))
     found = Shift(p_value <= false_alarms, p_value, distance, None if column == probs.shape[-1] else column)
     if found.shifted:
-        what = "highest probability" if found.column is None else f"probability of class {found.column}"
+        name = None if found.column is None else found.column if classes is None else repr(classes[found.column])
+        what = "highest probability" if name is None else f"probability of class {name}"
         warnings.warn(
             f"The new samples differ from the calibration samples: the distributions of the {what} are {distance:.2f} apart "
             f"(p = {p_value:.2g}). The guarantee may not hold; fit it again on labeled samples of the new kind.",
