@@ -83,7 +83,7 @@ def check_shift(
         what = "highest probability" if name is None else f"probability of class {name}"
         warnings.warn(
             f"The new samples differ from the calibration samples: the distributions of the {what} are {distance:.2f} apart "
-            f"(p = {p_value:.2g}). The guarantee may not hold; fit it again on labeled samples of the new kind.",
+            f"(p = {p_value:.2g}). What was fitted there may not hold, guarantees included; fit again on samples like these.",
             stacklevel=2,
         )
     return found
