@@ -47,7 +47,9 @@ def test_importing_needs_neither_torch_nor_numpy(module: str):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["train", "--help"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["train", "--help"], ["decide", "--help"]], ids=" ".join
+)
 def test_help_comes_without_torch(arguments: list[str]):
     code = (
         f"import sys; sys.argv = ['labelkin', *{arguments}]\n"

@@ -6,10 +6,11 @@ import io
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, TypeGuard
+from typing import Any, BinaryIO, TypeGuard
 
 TEMPORARY = re.compile(
     r"\.labelkin-[0-9a-f]{16}\.tmp"
@@ -37,6 +38,16 @@ EVENTS = "tensorboard"  # the subfolder of a run with TensorBoard's event files
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file completely or not at all.
 
+    See `open_whole`.
+    """
+    with open_whole(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def open_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file for writing that appears under its name at the end of the `with`, or not at all after an error.
+
     The content goes to a temporary file in the same folder, which is then renamed to `path`. A process that is killed
     may leave a temporary file behind; its name matches `TEMPORARY`. A new file has the permissions that the process's
     umask gives; the umask itself is not changed, because all threads share it.
@@ -46,7 +57,7 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, target)

@@ -21,8 +21,9 @@ from labelkin.audit import Audit, Difference, audit
 from labelkin.audit._confusion_tree import class_confusions
 from labelkin.audit._predictions import Predictions, check_predictions, read_raw
 from labelkin.audit._schema import Fields
-from labelkin.audit._statistics import mean_interval, ratio_difference, share_interval, split_halves
+from labelkin.audit._statistics import mean_interval, ratio_difference, share_interval
 from labelkin.audit._text import verdict
+from labelkin.decide import split_halves
 
 WAYS = {"0": "la", "6": "la", "9": "la", "8": "lb", "2": "oc", "3": "oc", "5": "oc", "1": "os", "4": "os", "7": "os"}
 TREE = Taxonomy.from_paths([f"{WAYS[d][0]}/{WAYS[d]}/{d}" for d in "0123456789"])

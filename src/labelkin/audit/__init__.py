@@ -1,4 +1,4 @@
-"""Audit any model from its predictions: mistakes, calibration, decisions, and the tree that the confusions suggest."""
+"""Audit any model from its predictions (mistakes, calibration, decisions, structure), and write better decisions for them."""
 
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from labelkin.audit._confusion_tree import Pair as Pair
     from labelkin.audit._confusion_tree import Structure as Structure
     from labelkin.audit._costs import costs_for as costs_for
+    from labelkin.audit._decide_file import FileDecisions as FileDecisions
+    from labelkin.audit._decide_file import decide_file as decide_file
     from labelkin.audit._findings import Basics as Basics
     from labelkin.audit._findings import Calibrated as Calibrated
     from labelkin.audit._findings import Calibration as Calibration
@@ -32,6 +34,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         "_audit": ["Audit", "audit"],
         "_confusion_tree": ["Agreement", "Pair", "Structure"],
+        "_decide_file": ["FileDecisions", "decide_file"],
         "_findings": [
             "Basics",
             "Calibrated",

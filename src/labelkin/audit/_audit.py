@@ -20,7 +20,8 @@ from labelkin.audit._predictions import Predictions, Source, check_predictions, 
 from labelkin.audit._read_files import read_arrays
 from labelkin.audit._read_run import read_run
 from labelkin.audit._schema import Fields, Kind
-from labelkin.audit._statistics import LEAST_SAMPLES, Halves, split_halves
+from labelkin.audit._statistics import LEAST_SAMPLES, split_if_enough
+from labelkin.decide import Halves
 from labelkin.structure import Taxonomy
 
 
@@ -168,7 +169,7 @@ def _measure(
     seed: int,
 ) -> Audit:
     """Compute all parts of the audit."""
-    halves = split_halves(len(given.target), seed)
+    halves = split_if_enough(len(given.target), seed)
     scaling = None if given.probs is None or halves is None else fit_temperature(given, halves)
     structured = has_structure(given)
     return Audit(

@@ -16,7 +16,7 @@ from torch import Tensor
 from labelkin import metrics
 from labelkin.analysis import linkage_tree
 from labelkin.audit._predictions import Predictions
-from labelkin.audit._statistics import Halves
+from labelkin.decide import Halves
 from labelkin.relations import confusion
 from labelkin.structure import Taxonomy
 

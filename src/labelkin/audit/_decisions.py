@@ -11,8 +11,8 @@ from labelkin import metrics
 from labelkin.audit._findings import Calibrated, Calibration, Crm, Difference, Fallback, FallbackPoint, Reliability
 from labelkin.audit._measures import BEST
 from labelkin.audit._predictions import Predictions
-from labelkin.audit._statistics import Halves, mean_difference, ratio_difference
-from labelkin.decide import OperatingCurve, Rules, Temperature, compare_rules, node_probs, operating_curve
+from labelkin.audit._statistics import mean_difference, ratio_difference
+from labelkin.decide import Halves, OperatingCurve, Rules, Temperature, compare_rules, node_probs, operating_curve
 from labelkin.structure import Taxonomy
 
 GOALS = (0.9, 0.95, 0.99)

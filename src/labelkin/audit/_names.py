@@ -28,7 +28,7 @@ def choose_names(
     Predicted labels come without a list of classes; for them, return the classes of the tree or of the costs.
     """
     if chosen is not None:
-        return _read_names(chosen, tree)
+        return read_names(chosen, tree)
     if raw.kind != "labels" or raw.names is not None:
         return None
     if tree is not None and not _only_numbers(raw, tree):
@@ -65,7 +65,7 @@ def describe_tree(choice: TreeChoice | None, tree: Taxonomy | None, over: Taxono
     return f"{size}; dropped {counted(dropped, 'class', 'classes')} not in the predictions"
 
 
-def _read_names(chosen: Sequence[str] | str | os.PathLike[str], tree: Taxonomy | None) -> Sequence[str]:
+def read_names(chosen: Sequence[str] | str | os.PathLike[str], tree: Taxonomy | None) -> Sequence[str]:
     if chosen == FROM_TREE:
         if tree is None:
             raise InputError("classes: 'taxonomy' takes the classes of the tree in its order; pass a taxonomy as well.")

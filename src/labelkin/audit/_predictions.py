@@ -52,6 +52,14 @@ def read_raw(source: Source, kind: str | None, fields: Fields) -> Raw:
     """Read a file or a mapping of arrays."""
     if isinstance(source, Mapping):
         return read_arrays(source, kind, fields, "the mapping")
+    path = check_file(source)
+    if path.suffix.lower() != ".npz":
+        return read_table(path, kind, fields)
+    return read_arrays(load_named_arrays(path), kind, fields, str(path))
+
+
+def check_file(source: str | os.PathLike[str]) -> Path:
+    """Return the path of a file of predictions; refuse other formats, missing and empty files."""
     path = Path(source)
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path}: expected a name that ends in {', '.join(SUFFIXES)}.{near(path.suffix, SUFFIXES)}")
@@ -60,15 +68,18 @@ def read_raw(source: Source, kind: str | None, fields: Fields) -> Raw:
         raise InputError(f"{path}: there is no such file.{near(path.name, siblings)}")
     if not path.stat().st_size:
         raise InputError(f"{path}: the file is empty.")
-    if path.suffix.lower() != ".npz":
-        return read_table(path, kind, fields)
+    return path
+
+
+def load_named_arrays(path: Path) -> Mapping[str, Any]:
+    """Return the arrays of an .npz file by name."""
     arrays = load_numpy(path)
     if not isinstance(arrays, Mapping):
         raise InputError(
             f"{path}: expected an .npz file of named arrays, got a single array; write it with "
             "numpy.savez(path, target=..., logits=...)."
         )
-    return read_arrays(arrays, kind, fields, str(path))
+    return arrays
 
 
 def check_predictions(raw: Raw, names: Sequence[str] | None, source: str) -> Predictions:
@@ -93,8 +104,8 @@ def check_predictions(raw: Raw, names: Sequence[str] | None, source: str) -> Pre
     if raw.kind == "logits":
         logits = torch.from_numpy(raw.scores)
         fields = (target, best, logits, logits.softmax(-1))
-        return Predictions(source, raw.kind, classes, *fields, notes, _doubt(raw.scores))
-    probs, rounding = _checked_probs(raw.scores, raw.sample_names)
+        return Predictions(source, raw.kind, classes, *fields, notes, doubt(raw.scores))
+    probs, rounding = checked_probs(raw.scores, raw.sample_names)
     logits = probs.clamp_min(_floor(probs)).log()
     return Predictions(
         source, raw.kind, classes, target, best, logits, probs, notes + rounding + _zero_probability(probs, target)
@@ -119,7 +130,7 @@ def _without_samples(target: Tensor, classes: Sequence[str]) -> tuple[str, ...]:
     return (f"{len(absent)} of {len(classes)} classes {verb} no samples: {listed([classes[k] for k in absent])}.",)
 
 
-def _checked_probs(scores: Floats, sample_names: Sequence[str]) -> tuple[Tensor, tuple[str, ...]]:
+def checked_probs(scores: Floats, sample_names: Sequence[str]) -> tuple[Tensor, tuple[str, ...]]:
     """Return the rows divided by their sums, which must be close to 1, and a note if they were not very close."""
     probs = torch.from_numpy(scores)
     check_probs("probs", probs, tolerance=TOLERANCE, hint="pass --kind logits", row_name=lambda row: sample_names[row])
@@ -148,7 +159,7 @@ def _zero_probability(probs: Tensor, target: Tensor) -> tuple[str, ...]:
     )
 
 
-def _doubt(scores: Floats) -> str | None:
+def doubt(scores: Floats) -> str | None:
     if scores.min() < 0 or scores.max() > 1 or (abs(scores.sum(-1) - 1) > ROUNDED).any():
         return None
     return (

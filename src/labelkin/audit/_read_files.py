@@ -1,8 +1,8 @@
 """Read predictions from arrays and from .npz, .csv, .jsonl and .parquet files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,13 +36,13 @@ def read_arrays(arrays: Mapping[str, Any], kind: str | None, fields: Fields, sou
     else:
         scores = check_present("scores", fields.scores or kind_read, keys, source)
     target = find_target(fields.target, keys, source)
-    names = next((_to_numpy(arrays[key]) for key in CLASS_NAME_KEYS if key in arrays), None)
-    count = len(np.atleast_1d(_to_numpy(arrays[target])))
+    names = next((to_numpy(arrays[key]) for key in CLASS_NAME_KEYS if key in arrays), None)
+    count = len(np.atleast_1d(to_numpy(arrays[target])))
     sample_names = [f"sample {i}" for i in range(count)]
     return Raw(
         kind=kind_read,
         target=_labels(arrays[target], target, source, sample_names),
-        scores=None if scores is None else _scores(arrays[scores], scores, source, count),
+        scores=None if scores is None else score_array(arrays[scores], scores, source, count),
         predicted=None if predicted is None else _labels(arrays[predicted], predicted, source, sample_names),
         names=None if names is None else tuple(str(name) for name in names.reshape(-1).tolist()),
         sample_names=sample_names,
@@ -50,7 +50,7 @@ def read_arrays(arrays: Mapping[str, Any], kind: str | None, fields: Fields, sou
 
 
 def _labels(values: Any, name: str, source: str, sample_names: list[str]) -> list[str]:
-    array = _to_numpy(values)
+    array = to_numpy(values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or array.dtype.kind not in "iufUS":
@@ -64,20 +64,21 @@ def _labels(values: Any, name: str, source: str, sample_names: list[str]) -> lis
     return label_texts(array.tolist(), what=f"{source}: {name}", sample_names=sample_names)
 
 
-def _scores(values: Any, name: str, source: str, count: int) -> Floats:
-    array = _to_numpy(values)
+def score_array(values: Any, name: str, source: str, count: int | None = None) -> Floats:
+    """Return an array of scores (n, K) in float64, checked; `count` is the number of targets, if there are any."""
+    array = to_numpy(values)
     if array.ndim != 2 or array.dtype.kind not in "iuf" or array.shape[1] < 2:
         raise InputError(
             f"{name}: expected numbers of shape (n, K) with at least two classes in {source}, got {array.dtype} of shape "
             f"{array.shape}."
         )
-    if len(array) != count:
+    if count is not None and len(array) != count:
         raise InputError(f"{name}: expected {count} rows in {source}, one per target, got {len(array)}.")
     check_finite(array, source=f"{source}: {name}")
     return array.astype(np.float64)
 
 
-def _to_numpy(values: Any) -> npt.NDArray[Any]:
+def to_numpy(values: Any) -> npt.NDArray[Any]:
     return values.detach().cpu().double().numpy() if isinstance(values, Tensor) else np.asarray(values)
 
 
@@ -97,20 +98,37 @@ def read_table(path: Path, kind: str | None, fields: Fields) -> Raw:
             None,
             lines,
         )
-    lists = _list_column(kind_read, columns, fields, path)
-    if lists is not None:
-        position = columns.index(lists)
-        pairs = ((line, (row[target], _listed_numbers(row[position], lists, path, line))) for line, row in rows)
-        names = None
-    else:
-        wanted, names = _class_columns(columns, columns[target], fields, path)
-        positions = [columns.index(name) for name in wanted]
-        pairs = ((line, (row[target], _numbers([row[i] for i in positions], wanted, path, line))) for line, row in rows)
-    lines, cells = _cells(path, pairs)
-    scores = _stacked([cell[1] for cell in cells], lines, path)
-    check_finite(scores, source=str(path), columns=names, samples=lines)
+    found = score_columns(columns, kind_read, columns[target], fields, path)
+    lines, cells = _cells(path, ((line, (row[target], found.scores(line, row))) for line, row in rows))
+    scores = stacked([cell[1] for cell in cells], lines, path)
+    check_finite(scores, source=str(path), columns=found.names, samples=lines)
     labels = label_texts((cell[0] for cell in cells), what=f"{path}: target", sample_names=lines)
-    return Raw(kind_read, labels, scores, None, names, lines)
+    return Raw(kind_read, labels, scores, None, found.names, lines)
+
+
+class ScoreColumns(NamedTuple):
+    """The columns of a table that hold the scores.
+
+    Attributes:
+        positions: Their positions.
+        names: The class of each; None for a column of lists.
+        scores: Returns the scores (K,) from a line number and the values of its row.
+    """
+
+    positions: list[int]
+    names: tuple[str, ...] | None
+    scores: Callable[[int, Sequence[Any]], Floats]
+
+
+def score_columns(columns: Sequence[str], kind: Kind, target: str | None, fields: Fields, path: Path) -> ScoreColumns:
+    """Return the columns with the scores; `target` is no score if the table has it."""
+    lists = _list_column(kind, columns, fields, path)
+    if lists is not None:
+        at = columns.index(lists)
+        return ScoreColumns([at], None, lambda line, row: _listed_numbers(row[at], lists, path, line))
+    wanted, names = _class_columns(columns, target, fields, path)
+    positions = [columns.index(name) for name in wanted]
+    return ScoreColumns(positions, names, lambda line, row: _numbers([row[i] for i in positions], wanted, path, line))
 
 
 def _cells(path: Path, pairs: Any) -> tuple[list[str], list[tuple[Any, Any]]]:
@@ -132,7 +150,7 @@ def _list_column(kind: Kind, columns: Sequence[str], fields: Fields, path: Path)
 
 
 def _class_columns(
-    columns: Sequence[str], target: str, fields: Fields, path: Path
+    columns: Sequence[str], target: str | None, fields: Fields, path: Path
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the columns with the scores, and the class of each."""
     chosen = fields.columns
@@ -152,9 +170,10 @@ def _class_columns(
     for name in wanted:
         check_present("columns", name, columns, str(path))
     if len(wanted) < 2:
+        besides = "" if target is None else f" besides {target!r}"
         raise InputError(
-            f"columns: expected one column of scores per class, and at least two, in {path}, got {listed(wanted) or 'none'} "
-            f"besides {target!r}; if the file holds predicted labels, pass --kind labels."
+            f"columns: expected one column of scores per class, and at least two, in {path}, got {listed(wanted) or 'none'}"
+            f"{besides}; if the file holds predicted labels, pass --kind labels."
         )
     return wanted, wanted
 
@@ -177,7 +196,7 @@ def _listed_numbers(value: Any, column: str, path: Path, line: int) -> Floats:
     return _numbers(value, [column] * len(value), path, line)
 
 
-def _stacked(rows: Sequence[Floats], lines: Sequence[str], path: Path) -> Floats:
+def stacked(rows: Sequence[Floats], lines: Sequence[str], path: Path) -> Floats:
     width = len(rows[0])
     odd = next((i for i, row in enumerate(rows) if len(row) != width), None)
     if odd is not None:

@@ -1,30 +1,20 @@
 """Confidence intervals, and the split of the samples into a fitting half and a measuring half."""
 
 from math import nan, sqrt
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from labelkin.audit._findings import Difference, Interval
+from labelkin.decide import Halves, split_halves
 
 LEAST_SAMPLES = 20  # fewer are not split into halves
 Z = 1.959963984540054  # normal quantile of 0.975
 
 
-class Halves(NamedTuple):
-    """Sample positions of the half that values are fitted on, and of the half that they are measured on."""
-
-    fitted: Tensor
-    measured: Tensor
-
-
-def split_halves(count: int, seed: int) -> Halves | None:
+def split_if_enough(count: int, seed: int) -> Halves | None:
     """Split `count` samples into random halves; None if there are too few samples."""
-    if count < LEAST_SAMPLES:
-        return None
-    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
-    return Halves(order[: count // 2].sort().values, order[count // 2 :].sort().values)
+    return None if count < LEAST_SAMPLES else split_halves(count, seed)
 
 
 def share_interval(hits: int, count: int) -> Interval:

@@ -8,6 +8,7 @@ from labelkin._version import __version__
 from labelkin.cli._audit import audit
 from labelkin.cli._bench import app as bench_app
 from labelkin.cli._compare import compare, demo
+from labelkin.cli._decide import decide
 from labelkin.cli._errors import ErrorGroup
 from labelkin.cli._lists import app as data_app
 from labelkin.cli._lists import objectives
@@ -43,6 +44,7 @@ for command in (
     predict,
     export,
     audit,
+    decide,
     diagnose,
     translate,
     inspect,

@@ -65,7 +65,7 @@ def fallback(node_probs: Tensor, taxonomy: Taxonomy, threshold: float) -> Tensor
     """
     check_node_probs("node_probs", node_probs, taxonomy)
     check_number("threshold", threshold, low=0, high=1)
-    return _deepest(*_ways_down(node_probs, taxonomy), threshold)
+    return deepest(*ways_down(node_probs, taxonomy), threshold)
 
 
 def operating_curve(
@@ -96,18 +96,18 @@ def operating_curve(
     check_node_probs("node_probs", node_probs, taxonomy)
     check_target("target", target, len(node_probs), len(taxonomy.leaves))
     chosen = _checked_thresholds(thresholds)
-    nodes, probs = _ways_down(node_probs, taxonomy)
+    nodes, probs = ways_down(node_probs, taxonomy)
     true = taxonomy.leaves[target.cpu().numpy()]
     is_leaf, information = taxonomy.is_leaf, _information(taxonomy)
     points = []
     for threshold in chosen.tolist():
-        decided = _deepest(nodes, probs, threshold).cpu().numpy()
+        decided = deepest(nodes, probs, threshold).cpu().numpy()
         right = taxonomy.lca(decided, true) == decided  # the answer is the true class or a node above it
         points.append([float(np.mean(part)) for part in (information[decided], right, is_leaf[decided])])
     return OperatingCurve(chosen, *torch.tensor(points, dtype=torch.float64).T)
 
 
-def _ways_down(node_probs: Tensor, taxonomy: Taxonomy) -> tuple[Tensor, Tensor]:
+def ways_down(node_probs: Tensor, taxonomy: Taxonomy) -> tuple[Tensor, Tensor]:
     """Return (n, L) the nodes on the walk from the root to a class, and their probabilities; both are -1 after its end."""
     child = _best_children(node_probs, taxonomy)
     nodes = [child.new_zeros(len(child), 1)]
@@ -120,7 +120,7 @@ def _ways_down(node_probs: Tensor, taxonomy: Taxonomy) -> tuple[Tensor, Tensor]:
 
 def _best_children(node_probs: Tensor, taxonomy: Taxonomy) -> Tensor:
     """Return (n, N) the most probable child of each node, ties going to the lowest class position; -1 for leaves."""
-    order = np.argsort(_lowest_class(taxonomy), kind="stable")
+    order = np.argsort(lowest_class(taxonomy), kind="stable")
     order = order[order > 0]
     nodes, parents = (torch.from_numpy(array).to(node_probs.device) for array in (order, taxonomy.parents[order]))
     above, probs = parents.expand(len(node_probs), -1), node_probs[:, nodes]
@@ -131,7 +131,7 @@ def _best_children(node_probs: Tensor, taxonomy: Taxonomy) -> Tensor:
     return torch.cat([nodes, nodes.new_tensor([-1])])[first]
 
 
-def _lowest_class(taxonomy: Taxonomy) -> npt.NDArray[np.int64]:
+def lowest_class(taxonomy: Taxonomy) -> npt.NDArray[np.int64]:
     """Return (N,) the lowest class position at or below each node."""
     lowest = np.full(len(taxonomy), len(taxonomy.leaves))
     lowest[taxonomy.leaves] = np.arange(len(taxonomy.leaves))
@@ -141,7 +141,8 @@ def _lowest_class(taxonomy: Taxonomy) -> npt.NDArray[np.int64]:
     return lowest
 
 
-def _deepest(nodes: Tensor, probs: Tensor, threshold: float) -> Tensor:
+def deepest(nodes: Tensor, probs: Tensor, threshold: float | Tensor) -> Tensor:
+    """Return (n,) the last node of each walk whose probability reaches the threshold, or the root; see `ways_down`."""
     steps = torch.arange(nodes.shape[-1], device=nodes.device)
     last = torch.where(probs >= threshold, steps, 0).amax(-1, keepdim=True)
     return nodes.gather(-1, last).squeeze(-1)

@@ -4,6 +4,7 @@ Probabilities are `probs` (n, K) after a softmax, never logits. Among equally pr
 lowest position. Expected costs are computed in float64, because float32 is too coarse if one class has a probability near 1.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, check_choice, check_count, renamed
+from labelkin.decide._choices import allowed_classes
 from labelkin.decide._tree_sums import expected_distances
 from labelkin.decide._validation import check_probs
 from labelkin.structure import DISTANCES, DistanceKind, Taxonomy
@@ -39,7 +41,12 @@ def argmax(probs: Tensor) -> Tensor:
 
 
 def least_cost(
-    probs: Tensor, costs: Costs, *, distance: DistanceKind = "height", kind: DistanceKind | None = None
+    probs: Tensor,
+    costs: Costs,
+    *,
+    distance: DistanceKind = "height",
+    allowed: Sequence[str | int] | str | None = None,
+    kind: DistanceKind | None = None,
 ) -> Tensor:
     """Return the class with the least expected cost (CRM; Karthik et al., No Cost Likelihood Manipulation at Test Time, 2021).
 
@@ -53,6 +60,8 @@ def least_cost(
             negative (gains), and a right answer may have a cost. With 0 on the diagonal and 1 elsewhere, the answer is that of
             `argmax`.
         distance: The kind of distance in a taxonomy; see `Taxonomy.distance`.
+        allowed: The classes that may be answered, while the true class may be any: class positions, or with a taxonomy the name
+            of a node or a list of such names, which stand for the classes below them. None allows all.
         kind: The former name of `distance`, deprecated.
 
     Returns:
@@ -66,11 +75,17 @@ def least_cost(
         tensor([0])
     """
     distance = renamed("distance", distance, "kind", kind)
-    return least_cost_top_k(probs, costs, 1, distance=distance)[:, 0]
+    return least_cost_top_k(probs, costs, 1, distance=distance, allowed=allowed)[:, 0]
 
 
 def least_cost_top_k(
-    probs: Tensor, costs: Costs, k: int, *, distance: DistanceKind = "height", kind: DistanceKind | None = None
+    probs: Tensor,
+    costs: Costs,
+    k: int,
+    *,
+    distance: DistanceKind = "height",
+    allowed: Sequence[str | int] | str | None = None,
+    kind: DistanceKind | None = None,
 ) -> Tensor:
     """Return the `k` classes with the least expected costs, best first.
 
@@ -79,6 +94,7 @@ def least_cost_top_k(
         costs: (K, K) costs or a taxonomy; see `least_cost`, also for ties.
         k: The number of classes.
         distance: The kind of distance in a taxonomy; see `Taxonomy.distance`.
+        allowed: The classes that may be answered; see `least_cost`.
         kind: The former name of `distance`, deprecated.
 
     Returns:
@@ -93,16 +109,18 @@ def least_cost_top_k(
     """
     distance = renamed("distance", distance, "kind", kind)
     expected = expected_costs(probs, costs, distance=distance)
+    classes = expected.shape[-1]
+    chosen = None if allowed is None else allowed_classes(allowed, costs, classes).to(probs.device)
+    count = classes if chosen is None else len(chosen)
     check_count("k", k)
-    if k > expected.shape[-1]:
-        raise InputError(f"k: expected at most {expected.shape[-1]}, the number of classes, got {k}.")
-    rounding = _rounding(costs, expected.shape[-1])
-    best = expected.topk(min(k + 1, expected.shape[-1]), dim=-1, largest=False)
-    order = best.indices[:, :k]
-    tied = (best.values.diff(dim=-1) <= rounding).any(-1).nonzero().flatten()
-    if len(tied):
-        order[tied] = _with_ties(expected[tied], probs[tied], rounding)[:, :k]
-    return order
+    if k > count:
+        raise InputError(
+            f"k: expected at most {count}, the number of {'' if chosen is None else 'allowed '}classes, got {k}."
+        )
+    rounding = _rounding(costs, classes)
+    if chosen is None:
+        return first_of_ties(expected, probs, rounding, k)
+    return chosen[first_of_ties(expected[:, chosen], probs[:, chosen], rounding, k)]
 
 
 def expected_costs(
@@ -135,6 +153,23 @@ def expected_costs(
         return expected_distances(probs.double(), costs, distance)
     check_probs("probs", probs)
     return probs.double() @ _checked(costs, probs)
+
+
+def first_of_ties(expected: Tensor, probs: Tensor, rounding: float, k: int) -> Tensor:
+    """Return (n, k) the answers of least expected cost; equal ones by probability, then by position.
+
+    Args:
+        expected: (n, A) expected costs of the answers.
+        probs: (n, A) probabilities of the answers.
+        rounding: The difference up to which costs are equal.
+        k: The number of answers.
+    """
+    best = expected.topk(min(k + 1, expected.shape[-1]), dim=-1, largest=False)
+    order = best.indices[:, :k]
+    tied = (best.values.diff(dim=-1) <= rounding).any(-1).nonzero().flatten()
+    if len(tied):
+        order[tied] = _with_ties(expected[tied], probs[tied], rounding)[:, :k]
+    return order
 
 
 def _with_ties(expected: Tensor, probs: Tensor, rounding: float) -> Tensor:

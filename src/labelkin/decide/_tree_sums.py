@@ -66,14 +66,22 @@ def sums_below(leaf_values: Tensor, taxonomy: Taxonomy) -> Tensor:
     return table
 
 
-def _along_paths(below: Tensor, values: Ints, taxonomy: Taxonomy) -> Tensor:
-    """Return (n, K) sums of `(values[v] - values[parent of v]) below[v]` over the path from the root to each class."""
+def sums_along_paths(below: Tensor, values: Ints, taxonomy: Taxonomy) -> Tensor:
+    """Return (N, n) sums of `(values[v] - values[parent of v]) below[v]` over the path from the root to each node.
+
+    The root has no parent and counts `values[root] below[root]`.
+    """
     steps = values.copy()
     steps[1:] -= values[taxonomy.parents[1:]]
     table = below * _tensor(steps, below).unsqueeze(-1)
     for nodes, above in _levels(taxonomy, table):
         table[nodes] += table[above]
-    return table[_tensor(taxonomy.leaves, table)].T
+    return table
+
+
+def _along_paths(below: Tensor, values: Ints, taxonomy: Taxonomy) -> Tensor:
+    """Return (n, K) the sums of `sums_along_paths` for the classes."""
+    return sums_along_paths(below, values, taxonomy)[_tensor(taxonomy.leaves, below)].T
 
 
 def _expected_larger(probs: Tensor, depth: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from labelkin.objectives import _validation as inputs
 from labelkin.objectives._batch import Batch, Loss
 from labelkin.objectives._leaf_objective import LeafObjective
 from labelkin.objectives._options import Shared
-from labelkin.objectives._tree import in_class_order
+from labelkin.objectives._tree_buffers import in_class_order
 from labelkin.structure import Taxonomy
 
 

@@ -1,0 +1,294 @@
+"""Write better decisions for a file of scores."""
+
+import csv
+import io
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from labelkin._checks import InputError, check_names, check_number, listed
+from labelkin._files import open_whole
+from labelkin.audit._costs import in_class_order, read_costs
+from labelkin.audit._decide_rules import By, Rule, choose_rule, scaled_scores, warn_of_shift
+from labelkin.audit._names import TreeChoice, load_taxonomy, read_names, restrict_tree
+from labelkin.audit._predictions import Predictions, check_predictions, checked_probs, doubt, read_raw
+from labelkin.audit._schema import Fields
+from labelkin.audit._stream import Chunk, Stream, open_stream
+from labelkin.decide import explain as explanations
+from labelkin.structure import Taxonomy
+
+DECISION, KIND, PROBABILITY, PATH = "decision", "decision_kind", "decision_probability", "decision_path"
+WRITTEN = (DECISION, KIND, PROBABILITY)
+MOST_COMPARED, MOST_NUMBERS = 2000, 2**21  # of the sample that is compared with the calibration samples
+
+
+class FileDecisions(NamedTuple):
+    """The result of `decide_file`.
+
+    Attributes:
+        output: The file that was written.
+        rule: The rule: "crm", "argmax" or "fallback".
+        samples: Number of decisions.
+        changed: Decisions that differ from the most probable class.
+        classes: Decisions that are classes.
+        ancestors: Decisions that are inner nodes below the root.
+        none: Decisions that are the root, which means "no answer".
+        temperature: What logits were divided by; 1 if it was neither given nor fitted.
+        thresholds: The thresholds of the guarantee by node; None without one.
+        shifted: Whether the samples differ from the labeled ones; None without labeled samples.
+
+    Example:
+        >>> from labelkin.audit import FileDecisions
+        >>> FileDecisions("out.csv", "crm", 10, 1, 10, 0, 0, 1.0, None, None).changed
+        1
+    """
+
+    output: str
+    rule: str
+    samples: int
+    changed: int
+    classes: int
+    ancestors: int
+    none: int
+    temperature: float
+    thresholds: dict[str, float] | None
+    shifted: bool | None
+
+
+def decide_file(
+    source: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    kind: str | None = None,
+    taxonomy: TreeChoice | None = None,
+    costs: Any = None,
+    rule: str | None = None,
+    temperature: float | None = None,
+    coverage: float | None = None,
+    threshold: float | None = None,
+    labeled: str | os.PathLike[str] | None = None,
+    by: By = "all",
+    explain: bool = False,
+    classes: Sequence[str] | str | os.PathLike[str] | None = None,
+    target: str | None = None,
+    scores: str | None = None,
+    columns: Sequence[str] | str | None = None,
+    seed: int = 0,
+) -> FileDecisions:
+    """Decide every sample of a file of logits or probabilities, and write the decisions to a .csv file.
+
+    Tables are read and written in chunks, so a table of any length needs the same memory. The output has the columns of the
+    input that are no scores, then `decision` (a class, or with `rule="fallback"` a node of the tree), `decision_kind` ("class",
+    "ancestor", or "none" for the root), `decision_probability`, and with `explain` the probabilities along the path. It is
+    written completely or not at all, and replaces an existing file only if this function wrote that too.
+
+    Args:
+        source: A .csv, .jsonl, .parquet or .npz file with scores, as `audit` reads it; true classes are not needed.
+        output: The .csv file to write.
+        kind: "logits" or "probs". By default it follows from the name of the array or column.
+        taxonomy: The tree over the classes: a `Taxonomy`, a file, the name of a built-in tree, or "wordnet".
+        costs: Costs of decisions: a matrix, or a .csv or .npz file. Rows are true classes, columns decisions. With both, the
+            costs decide.
+        rule: "crm" for the least expected cost, "argmax" for the most probable class, "fallback" for an ancestor when unsure.
+            By default "fallback" if a coverage or a threshold is given, otherwise "crm".
+        temperature: What logits are divided by. By default it is fitted on `labeled`, and 1 without that file.
+        coverage: With "fallback", the probability that an answer is right or the root, such as 0.95; see
+            `decide.GuaranteedFallback`. It needs `labeled`, one random half of which fits the temperature and the other half
+            the thresholds.
+        threshold: With "fallback" and without a guarantee, the probability that a node needs to be answered.
+        labeled: A file as `source`, with the true classes of samples that the model was not trained on.
+        by: What the guarantee holds for: "all", "predicted" or "true"; see `decide.GuaranteedFallback`.
+        explain: Add the column `decision_path`, such as "animal 0.93 > dog 0.71".
+        classes: Class names in the order of the scores: a list, a text file with one name per line, or "taxonomy" for the
+            order of the tree.
+        target: The column or array with true classes, which is no score. By default "target", "label" or "y", if there is one.
+        scores: The array, or the column of lists, with the scores; by default "logits" or "probs".
+        columns: A table's columns of scores, one per class: names, or "p_*" for all that start with "p_". By default all
+            columns but the target.
+        seed: Seed of the random halves.
+
+    Returns:
+        Counts of the decisions, and what was fitted.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from labelkin import Taxonomy
+        >>> from labelkin.audit import decide_file
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "vehicle": ["car"]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     source, output = pathlib.Path(folder, "in.csv"), pathlib.Path(folder, "out.csv")
+        ...     _ = source.write_text("cat,dog,car\\n0.30,0.28,0.42\\n")
+        ...     decide_file(source, output, kind="probs", taxonomy=tree, explain=True).changed
+        ...     print(output.read_text().strip())
+        1
+        decision,decision_kind,decision_probability,decision_path
+        cat,class,0.3,animal 0.58 > cat 0.30
+    """
+    chosen = choose_rule(
+        rule,
+        tree=taxonomy is not None,
+        costs=costs is not None,
+        coverage=coverage,
+        threshold=threshold,
+        labeled=labeled is not None,
+    )
+    _check_numbers(temperature, coverage, threshold)
+    if explain and taxonomy is None:
+        raise InputError("explain: the path of an answer is a path in a tree; pass --taxonomy.")
+    check_output(output, inputs=(source, labeled, taxonomy, costs, classes))
+    fields = Fields(target, None, scores, columns)
+    stream = open_stream(Path(source), kind, fields)
+    first = next(stream.chunks)
+    question = doubt(first.scores) if stream.kind == "logits" else None
+    if question is not None:
+        warnings.warn(question, stacklevel=2)
+    whole = load_taxonomy(taxonomy)
+    names = _class_names(stream, first, classes, whole)
+    tree = restrict_tree(taxonomy, whole, names)
+    matrix = None if costs is None else in_class_order(read_costs(costs), names)
+    ready = Rule(chosen, names, tree, matrix, 1.0 if temperature is None else float(temperature), threshold)
+    if labeled is not None:
+        samples = _labeled(labeled, stream, fields, names)
+        ready = ready.fitted(samples, temperature=temperature, coverage=coverage, by=by, seed=seed)
+    return _write(Path(output), chain([first], stream.chunks), stream, ready, explain=explain, seed=seed)
+
+
+def check_output(output: str | os.PathLike[str], *, inputs: Iterable[Any]) -> None:
+    """Refuse an output that is no .csv file, is one of the inputs, or is a file that `decide_file` did not write."""
+    path = Path(output)
+    if path.suffix.lower() != ".csv":
+        raise InputError(f"{path}: expected a name that ends in .csv for the decisions.")
+    if not path.exists():
+        return
+    for given in inputs:
+        if isinstance(given, (str, os.PathLike)) and Path(given).exists() and os.path.samefile(path, given):
+            raise InputError(f"{path}: this is one of the inputs, which would be overwritten; choose another name.")
+    if not path.is_file() or not _is_ours(path):
+        raise InputError(
+            f"{path}: this exists and was not written by labelkin decide; choose another name or remove it."
+        )
+
+
+def _is_ours(path: Path) -> bool:
+    with path.open(newline="", encoding="utf-8", errors="replace") as file:
+        header = next(csv.reader([file.readline()]), [])
+    ends = header[:-1] if header[-1:] == [PATH] else header
+    return tuple(ends[-len(WRITTEN) :]) == WRITTEN
+
+
+def _check_numbers(temperature: float | None, coverage: float | None, threshold: float | None) -> None:
+    if temperature is not None:
+        check_number("temperature", temperature, low=0, open_low=True)
+    if coverage is not None:
+        check_number("coverage", coverage, low=0, high=1, open_low=True)
+        if coverage == 1:
+            raise InputError("coverage: only the root is always right; expected a number below 1, such as 0.95, got 1.")
+    if threshold is not None:
+        check_number("threshold", threshold, low=0, high=1)
+
+
+def _class_names(
+    stream: Stream, first: Chunk, chosen: Sequence[str] | str | os.PathLike[str] | None, tree: Taxonomy | None
+) -> tuple[str, ...]:
+    width = first.scores.shape[1]
+    if chosen is not None:
+        names = tuple(read_names(chosen, tree))
+    else:
+        names = stream.names or tuple(str(k) for k in range(width))
+    check_names("classes", names, least=2)
+    if len(names) != width:
+        raise InputError(f"classes: expected {width} names, one for each score, got {len(names)}.")
+    return names
+
+
+def _labeled(path: str | os.PathLike[str], stream: Stream, fields: Fields, names: tuple[str, ...]) -> Predictions:
+    """Read the labeled samples, with their scores in the order of the classes of the source."""
+    raw = read_raw(path, stream.kind, fields)
+    if raw.scores is not None and raw.names is not None and stream.names is not None and raw.names != stream.names:
+        unknown = sorted(set(raw.names) ^ set(stream.names))
+        if unknown:
+            raise InputError(
+                f"labeled: {path} must have the same classes as the other file; the difference is {listed(unknown)}."
+            )
+        order = [raw.names.index(name) for name in stream.names]
+        raw = raw._replace(scores=raw.scores[:, order], names=stream.names)
+    return check_predictions(raw, names, os.fspath(path))
+
+
+def _write(
+    path: Path, chunks: Iterator[Chunk], stream: Stream, rule: Rule, *, explain: bool, seed: int
+) -> FileDecisions:
+    written = (*WRITTEN, PATH) if explain else WRITTEN
+    taken = [name for name in stream.kept if name in (*WRITTEN, PATH)]
+    if taken:
+        raise InputError(f"columns: the output has a column {taken[0]!r} of its own; rename that of the input.")
+    sample = Sample(len(rule.classes), seed)
+    counts = np.zeros(3, dtype=np.int64)
+    changed = samples = 0
+    with open_whole(path) as raw:
+        file = io.TextIOWrapper(raw, encoding="utf-8", newline="", write_through=True)
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow((*stream.kept, *written))
+        for chunk in chunks:
+            probs = _probs(chunk, stream, rule)
+            answers = rule.decide(probs)
+            kinds = _kinds(answers.nodes, rule.tree)
+            columns: list[Sequence[Any]] = [answers.names, [KINDS[at] for at in kinds], _short(answers.probs)]
+            if explain and rule.tree is not None:
+                columns.append([str(reason) for reason in explanations(probs, rule.tree, answers.nodes)])
+            writer.writerows((*kept, *row) for kept, row in zip(chunk.kept, zip(*columns, strict=True), strict=True))
+            samples += len(kinds)
+            counts += np.bincount(kinds, minlength=3)
+            best = [rule.classes[at] for at in probs.argmax(-1).tolist()]
+            changed += sum(name != other for name, other in zip(answers.names, best, strict=True))
+            if rule.calibration is not None:
+                sample.add(probs)
+        file.detach()
+    shifted = None if rule.calibration is None else warn_of_shift(rule, sample.values)
+    thresholds = None if rule.safe is None else rule.safe.thresholds
+    classes, ancestors, none = (int(count) for count in counts)
+    return FileDecisions(
+        os.fspath(path), rule.name, samples, changed, classes, ancestors, none, rule.temperature, thresholds, shifted
+    )
+
+
+KINDS = ("class", "ancestor", "none")
+
+
+def _kinds(nodes: Tensor, tree: Taxonomy | None) -> Any:
+    """Return (n,) positions in `KINDS`."""
+    found = nodes.numpy()
+    return np.zeros(len(found), dtype=np.int64) if tree is None else np.where(tree.is_leaf[found], 0, 1 + (found == 0))
+
+
+def _probs(chunk: Chunk, stream: Stream, rule: Rule) -> Tensor:
+    is_logits = stream.kind == "logits"
+    scores = torch.from_numpy(chunk.scores) if is_logits else checked_probs(chunk.scores, chunk.sample_names)[0]
+    return scaled_scores(scores, is_logits=is_logits, temperature=rule.temperature)
+
+
+def _short(probs: Sequence[float]) -> list[str]:
+    return [f"{prob:.6g}" for prob in probs]
+
+
+class Sample:
+    """A random sample of rows of fixed size from a stream, the same for any size of the chunks."""
+
+    def __init__(self, width: int, seed: int) -> None:
+        self.size = max(100, min(MOST_COMPARED, MOST_NUMBERS // width))
+        self.values = torch.empty(0, width, dtype=torch.float64)
+        self._keys = np.empty(0)
+        self._random = np.random.default_rng(seed)
+
+    def add(self, rows: Tensor) -> None:
+        """Offer more rows; those with the smallest random keys stay."""
+        keys = np.concatenate([self._keys, self._random.random(len(rows))])
+        kept = np.sort(np.argsort(keys, kind="stable")[: self.size])
+        self._keys, self.values = keys[kept], torch.cat([self.values, rows])[torch.from_numpy(kept)]

@@ -1,0 +1,148 @@
+"""The command `labelkin decide`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from typer import Argument, Option
+
+from labelkin.cli._option_groups import words
+from labelkin.cli._show import say, say_json
+
+if TYPE_CHECKING:
+    from labelkin.audit import FileDecisions
+
+GUARANTEE, FILE = "Fallback", "File"
+
+
+def decide(
+    scores_file: Annotated[
+        Path,
+        Argument(help="A .csv, .jsonl, .parquet or .npz file with logits or probabilities.", metavar="FILE"),
+    ],
+    output: Annotated[Path, Option("--output", "-o", help="The .csv file to write.", metavar="OUT.csv")],
+    taxonomy: Annotated[
+        str | None, Option(help="Class tree: a file, 'wordnet' or a built-in tree.", metavar="FILE|NAME")
+    ] = None,
+    costs: Annotated[
+        Path | None,
+        Option(
+            help="Cost matrix with class names, .csv or .npz: rows are true classes, columns decisions.", metavar="FILE"
+        ),
+    ] = None,
+    rule: Annotated[
+        Literal["crm", "argmax", "fallback"] | None,
+        Option(
+            help="crm: the class of least expected cost. argmax: the most probable class. fallback: an ancestor when unsure. "
+            "Default: fallback with --coverage or --threshold, otherwise crm.",
+        ),
+    ] = None,
+    labeled: Annotated[
+        Path | None,
+        Option(
+            help="File of the same form with true classes of held-out samples; calibrates the probabilities.",
+            metavar="FILE",
+        ),
+    ] = None,
+    temperature: Annotated[
+        float | None, Option(help="Divide logits by this. Default: fitted on --labeled; 1 without it.")
+    ] = None,
+    explain: Annotated[bool, Option("--explain", help="Add the probabilities along the path to the answer.")] = False,
+    coverage: Annotated[
+        float | None,
+        Option(
+            help="Answers are right, or the root, with at least this probability, such as 0.95. Needs --labeled.",
+            rich_help_panel=GUARANTEE,
+        ),
+    ] = None,
+    by: Annotated[
+        Literal["all", "predicted", "true"],
+        Option(
+            help="Guarantee the coverage over all samples, or for each predicted or true top-level subtree.",
+            rich_help_panel=GUARANTEE,
+        ),
+    ] = "all",
+    threshold: Annotated[
+        float | None,
+        Option(help="Answer nodes of at least this probability, without a guarantee.", rich_help_panel=GUARANTEE),
+    ] = None,
+    kind: Annotated[
+        Literal["logits", "probs"] | None,
+        Option(help="Kind of scores. Default: taken from the name logits or probs in the file.", rich_help_panel=FILE),
+    ] = None,
+    scores: Annotated[
+        str | None,
+        Option(help="Array, or column of lists, with the scores. Default: logits or probs.", rich_help_panel=FILE),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        Option(
+            help="Score columns of a table, one per class: a,b,c or 'p_*'. Default: all but the true classes.",
+            metavar="A,B,C",
+            rich_help_panel=FILE,
+        ),
+    ] = None,
+    classes: Annotated[
+        str | None,
+        Option(
+            help="Class names in the order of the scores: a,b,c, a text file, or 'taxonomy' for the tree's order.",
+            metavar="A,B,C|FILE",
+            rich_help_panel=FILE,
+        ),
+    ] = None,
+    target: Annotated[
+        str | None,
+        Option(help="Array or column of true classes. Default: target, label or y.", rich_help_panel=FILE),
+    ] = None,
+    seed: Annotated[int, Option(help="Seed of the split of --labeled into two halves.", rich_help_panel=FILE)] = 0,
+    json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Decide better with the scores of any model: least expected cost, or an ancestor when unsure.
+
+    For example: labelkin decide scores.csv -o decisions.csv --kind probs --taxonomy tree.json --coverage 0.95 --labeled
+    held-out.csv
+    """
+    from labelkin.audit import decide_file
+
+    result = decide_file(
+        scores_file,
+        output,
+        kind=kind,
+        taxonomy=taxonomy,
+        costs=costs,
+        rule=rule,
+        temperature=temperature,
+        coverage=coverage,
+        threshold=threshold,
+        labeled=labeled,
+        by=by,
+        explain=explain,
+        classes=classes,
+        target=target,
+        scores=scores,
+        columns=columns if columns is None or columns.endswith("*") else words(columns),
+        seed=seed,
+    )
+    if json:
+        say_json(result._asdict())
+    else:
+        _say(result)
+
+
+def _say(result: FileDecisions) -> None:
+    shares = [100 * count / result.samples for count in (result.classes, result.ancestors, result.none, result.changed)]
+    say(f"Wrote {result.samples:,} decisions to {result.output}")
+    if result.rule == "fallback":
+        say(f"{shares[0]:.1f} % are a class, {shares[1]:.1f} % an ancestor, {shares[2]:.1f} % the root (no answer).")
+    else:
+        say(f"{result.changed:,} ({shares[3]:.1f} %) differ from the most probable class.")
+    if result.temperature != 1:
+        say(f"Temperature {result.temperature:.3g}.")
+    for name, value in (result.thresholds or {}).items():
+        below = f" below {name}" if len(result.thresholds or {}) > 1 else ""
+        say(
+            f"A node{below} is answered from a probability of {value:.4f}."
+            if value <= 1
+            else f"Nothing{below} is answered."
+        )

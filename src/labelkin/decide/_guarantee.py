@@ -1,0 +1,202 @@
+"""Fallback with a guarantee: right, or no answer, with a chosen probability (conformal prediction).
+
+Hierarchical selective classification (Goren et al., 2024) with split conformal thresholds (Vovk et al., 2005).
+"""
+
+import math
+import warnings
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from labelkin._checks import InputError, check_choice, check_number, counted, listed
+from labelkin.decide._fallback import deepest, ways_down
+from labelkin.decide._validation import check_node_probs, check_target
+from labelkin.structure import Taxonomy
+
+GuaranteeKind = Literal["all", "predicted", "true"]
+KINDS: tuple[GuaranteeKind, ...] = ("all", "predicted", "true")
+
+
+@dataclass
+class GuaranteedFallback:
+    """Answer as `fallback`, at a threshold that makes answers right with probability 1 - alpha or more.
+
+    An answer is right if it is the true class or a node above it; the root is always right, and means "no answer". `fit` takes
+    from each calibration sample the smallest threshold from which on all its answers are right. Of these n numbers it uses the
+    one of rank `ceil((n + 1) (1 - alpha))`. Answers of `fallback` are nested, so a higher threshold cannot make a right answer
+    wrong, and a new sample is right with probability 1 - alpha or more, whatever the model and however bad its calibration.
+
+    The probability is over the calibration samples and the new sample together. They must be exchangeable: from one source, and
+    not used to train the model or to fit its temperature (see `split_halves`). A single calibration set may give a little less
+    or more: if the numbers of all samples differ, the share of right answers after a fit follows a Beta distribution with the
+    parameters `rank` and `n + 1 - rank`, and is below 1 - alpha in almost half of all fits. `check_shift` looks for new data
+    that differ from the calibration samples.
+
+    `by` chooses the samples that the guarantee holds for. The top-level subtrees are the children of the root, or of the first
+    node below it that has more than one child.
+
+    - `"all"`: all samples together.
+    - `"predicted"`: the samples for which the walk of `fallback` enters a top-level subtree, with one threshold each.
+      This depends on the input alone, so it is known for a new sample. A subtree with too few samples is never answered.
+    - `"true"`: the samples that belong to each top-level subtree. Nobody knows the subtree of a new sample, so the largest
+      threshold of all subtrees is used for every sample. It holds under any change of the shares of the subtrees.
+
+    Args:
+        alpha: The largest probability of a wrong answer, between 0 and 1.
+        by: `"all"`, `"predicted"` or `"true"`.
+        thresholds: The thresholds that `fit` finds, by the name of the node below which they apply: the root, or each top-level
+            subtree. A node is answered if its probability is at least the threshold; infinity stands for "no answer".
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy, decide
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "vehicle": ["car"]})
+        >>> probs, target = torch.tensor([[0.6, 0.3, 0.1]]).repeat(10, 1), torch.tensor([0, 0, 0, 0, 0, 0, 1, 1, 1, 1])
+        >>> safe = decide.GuaranteedFallback(alpha=0.2).fit(decide.node_probs(probs, tree), target, tree)
+        >>> [tree.names[node] for node in safe.apply(decide.node_probs(probs[:1], tree), tree)]
+        ['animal']
+    """
+
+    alpha: float
+    by: GuaranteeKind = "all"
+    thresholds: dict[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        check_number("alpha", self.alpha, low=0, high=1)
+        check_choice("by", self.by, KINDS)
+        if not 0 < self.alpha < 1:
+            raise InputError(f"alpha: expected a number between 0 and 1, such as 0.05, got {self.alpha!r}.")
+
+    def fit(self, node_probs: Tensor, target: Tensor, taxonomy: Taxonomy) -> Self:
+        """Find the thresholds on calibration samples.
+
+        Args:
+            node_probs: (n, N) probabilities of the nodes, as returned by `decide.node_probs`.
+            target: (n,) true class positions.
+            taxonomy: The tree.
+
+        Returns:
+            The object itself.
+        """
+        check_node_probs("node_probs", node_probs, taxonomy)
+        check_target("target", target, len(node_probs), len(taxonomy.leaves))
+        nodes, probs = ways_down(node_probs.double(), taxonomy)
+        scores = wrong_up_to(nodes, probs, target, taxonomy)
+        if self.by == "all":
+            _check_enough(len(scores), self.alpha, "node_probs")
+            self.thresholds = {taxonomy.names[0]: threshold_of(scores, self.alpha)}
+            return self
+        fork = first_fork(taxonomy)
+        below = int(taxonomy.depth[fork]) + 1
+        predicted = self.by == "predicted"
+        subtree = nodes[:, below].cpu().numpy() if predicted else taxonomy.level(below)[target.cpu().numpy()]
+        found = {
+            taxonomy.names[top]: threshold_of(scores[torch.from_numpy(subtree == top).to(scores.device)], self.alpha)
+            for top in taxonomy.children[fork]
+        }
+        self.thresholds = self._merged(found, taxonomy)
+        return self
+
+    def apply(self, node_probs: Tensor, taxonomy: Taxonomy) -> Tensor:
+        """Return the answers.
+
+        Args:
+            node_probs: (n, N) probabilities of the nodes, as returned by `decide.node_probs`.
+            taxonomy: The tree that `fit` was called with.
+
+        Returns:
+            (n,) indices of nodes; 0, the root, means "no answer".
+        """
+        if self.thresholds is None:
+            raise InputError(
+                "GuaranteedFallback: it has no thresholds yet; call fit(node_probs, target, taxonomy) on held-out data first."
+            )
+        check_node_probs("node_probs", node_probs, taxonomy)
+        nodes, probs = ways_down(node_probs.double(), taxonomy)
+        least = probs.new_full((len(taxonomy),), math.inf)
+        for name, threshold in self.thresholds.items():
+            least[taxonomy.node(name)] = threshold
+        step = int(taxonomy.depth[first_fork(taxonomy)]) + 1 if self.by == "predicted" else 0
+        return deepest(nodes, probs, least[nodes[:, step]].unsqueeze(-1))
+
+    def _merged(self, found: dict[str, float], taxonomy: Taxonomy) -> dict[str, float]:
+        """Return the thresholds to apply, and report the subtrees that have too few samples."""
+        few = [name for name, threshold in found.items() if math.isnan(threshold)]
+        need = f"{least_samples(self.alpha):,} calibration samples that alpha = {self.alpha:g} needs"
+        if few and (self.by == "true" or len(few) == len(found)):
+            raise InputError(
+                f"node_probs: {listed(few)} {'has' if len(few) == 1 else 'have'} fewer than the {need}, so no sample could be "
+                'answered; use more samples, a larger alpha or by="all".'
+            )
+        if few:
+            warnings.warn(
+                f"GuaranteedFallback: {listed(few)} {'has' if len(few) == 1 else 'have'} fewer than the {need} and will not be "
+                "answered.",
+                stacklevel=3,
+            )
+        if self.by == "true":
+            return {taxonomy.names[0]: max(found.values())}
+        return {name: math.inf if math.isnan(threshold) else threshold for name, threshold in found.items()}
+
+
+def wrong_up_to(nodes: Tensor, probs: Tensor, target: Tensor, taxonomy: Taxonomy) -> Tensor:
+    """Return (n,) the largest threshold at which the answer of each sample is wrong; -1 if it is right at all of them.
+
+    Args:
+        nodes: (n, L) the walks of `fallback`; see `ways_down`.
+        probs: (n, L) the probabilities of their nodes.
+        target: (n,) true class positions.
+        taxonomy: The tree.
+    """
+    walk = nodes.cpu().numpy()
+    true = taxonomy.leaves[target.cpu().numpy()][:, None]
+    right = (walk < 0) | (np.asarray(taxonomy.lca(np.maximum(walk, 0), true)) == walk)
+    return probs.masked_fill(torch.from_numpy(right).to(probs.device), -1).amax(-1)
+
+
+def threshold_of(scores: Tensor, alpha: float) -> float:
+    """Return the threshold just above the score of rank `ceil((n + 1) (1 - alpha))`; NaN if there are too few scores."""
+    place = rank(len(scores), alpha)
+    if place > len(scores):
+        return math.nan
+    score = float(scores.double().sort().values[place - 1])
+    if score >= 1:
+        return math.inf
+    return 0.0 if score < 0 else math.nextafter(score, math.inf)
+
+
+def rank(samples: int, alpha: float) -> int:
+    """Return `ceil((samples + 1) (1 - alpha))`, in exact arithmetic on the decimal that was meant."""
+    return math.ceil((samples + 1) * (1 - _exact(alpha)))
+
+
+def least_samples(alpha: float) -> int:
+    """Return the least number of samples whose rank exists: `ceil(1 / alpha) - 1`."""
+    return math.ceil(1 / _exact(alpha)) - 1
+
+
+def first_fork(taxonomy: Taxonomy) -> int:
+    """Return the root, or the first node below it with more than one child."""
+    node = 0
+    while len(taxonomy.children[node]) == 1:
+        node = int(taxonomy.children[node][0])
+    return node
+
+
+def _exact(alpha: float) -> Fraction:
+    """Return 1/20 for 0.05 and for 1 - 0.95, whose floating-point numbers differ."""
+    found = Fraction(alpha).limit_denominator(10**9)
+    return found if 0 < found < 1 else Fraction(alpha)
+
+
+def _check_enough(samples: int, alpha: float, argument: str) -> None:
+    if samples < least_samples(alpha):
+        raise InputError(
+            f"{argument}: expected at least {least_samples(alpha):,} calibration samples for alpha = {alpha:g}, got "
+            f"{counted(samples, 'sample')}; with fewer, only the root has the guarantee. Use more samples or a larger alpha."
+        )
