@@ -10,8 +10,8 @@ import labelkin
 # fmt: off
 PUBLIC = [
     "AdaptiveLabels", "BiLT", "CompressedLabelEmbedding", "ConditionalSoftmax", "ConfidencePenalty", "Context",
-    "ConvexHierarchical", "HAFrame", "HierCOS", "Hierarchical", "HierarchicalCrossEntropy", "InputError", "Kin", "KinClassifier",
-    "LabelEmbedding", "LabelSmoothing", "MixedCrossEntropy", "Model", "OBJECTIVES", "Objective", "OneHot",
+    "ConvexHierarchical", "HAFrame", "HierCOS", "Hierarchical", "HierarchicalCrossEntropy", "InputError", "Kin",
+    "KinClassifier", "LabelEmbedding", "LabelSmoothing", "MixedCrossEntropy", "Model", "OBJECTIVES", "Objective", "OneHot",
     "OnlineLabelSmoothing", "PretrainedLabelEmbedding", "Retrospection", "SemanticSmoothing", "StaticLabels", "Taxonomy",
     "TreeSoftLabels", "UnitSphere", "__version__", "analysis", "audit", "audit_predictions", "bench", "compare", "comparison",
     "data", "decide", "doors", "evaluate", "functional", "load_run", "metrics", "models", "objectives", "papers", "relations",
