@@ -4,6 +4,7 @@ from support.mutating import Mutant
 
 ESTIMATOR, DIAGNOSIS, MODELS, BENCH = "test_estimator.py", "test_diagnosis.py", "test_models.py", "test_bench.py"
 AUDIT, REPORT, CLI, TREES = "test_audit.py", "test_report.py", "test_cli.py", "test_taxonomy.py"
+CALIBRATED = "test_calibrated.py"
 
 ROOM_MUTANTS = [
     Mutant(
@@ -162,9 +163,9 @@ ROOM_MUTANTS = [
     ),
     Mutant(
         "estimator: an inner node is refused where objectives take it",
-        "doors/_sklearn.py",
-        "not OBJECTIVES[self.objective].takes_nodes",
-        "OBJECTIVES[self.objective].takes_nodes",
+        "doors/_training_inputs.py",
+        "not OBJECTIVES[objective].takes_nodes",
+        "OBJECTIVES[objective].takes_nodes",
         f"{ESTIMATOR} -k inner_nodes_are_refused",
     ),
     Mutant(
@@ -173,6 +174,62 @@ ROOM_MUTANTS = [
         "flat = flat.cpu() * weight.double().unsqueeze(-1)",
         "flat = flat.cpu()",
         f"{ESTIMATOR} -k tree_from_the_data_counts",
+    ),
+    Mutant(
+        "data: the only sample of a class is held out for calibration",
+        "data/_splits.py",
+        "np.bincount(values)[values] > 1)",
+        "np.bincount(values)[values] > 0)",
+        "test_data_splits.py -k one_or_two",
+    ),
+    Mutant(
+        "data: held-out samples stay in the training split",
+        "data/_splits.py",
+        "train=found.train.take(parts.rest), calibration=",
+        "train=found.train, calibration=",
+        "test_data_splits.py -k held_out_samples_leave",
+    ),
+    Mutant(
+        "training: the temperature is fitted on the test set",
+        "training/_task.py",
+        "held = evaluate(part).outputs if part in self.dataset.splits else {}",
+        'held = {name: tested.outputs[name] for name in ("scores", "target")}',
+        f"{CALIBRATED} -k not_trained_on",
+    ),
+    Mutant(
+        "training: decisions are made before the temperature",
+        "training/_decisions.py",
+        "clamp(min=LEAST_SCORE) / self.temperature, -1)",
+        "clamp(min=LEAST_SCORE), -1)",
+        f"{CALIBRATED} -k loop_over_samples",
+    ),
+    Mutant(
+        "decide: the prior of the temperature pushes away from 1",
+        "decide/_temperature.py",
+        "of_data + log_sharpness",
+        "of_data - log_sharpness",
+        f"{CALIBRATED} -k most_probable",
+    ),
+    Mutant(
+        "runs: a run that does not name the share held out something",
+        "runs/_spec.py",
+        'Settings.of(**complete_settings(values["settings"]))',
+        'Settings.of(**values["settings"])',
+        "test_decisions.py -k counts_in_the_id",
+    ),
+    Mutant(
+        "runs: a packed file may leave its folder",
+        "runs/_pack.py",
+        '"/".join(parts) == entry.filename and not set',
+        "not set",
+        "test_pack.py -k leaves_its_folder",
+    ),
+    Mutant(
+        "runs: exported programs are not calibrated",
+        "runs/_export_model.py",
+        "if self.temperature == 1 or isnan(self.temperature):",
+        "if True:",
+        "test_calibrated_use.py -k exported_program",
     ),
     Mutant(
         "relations: weighted discriminant axes ignore the weights",

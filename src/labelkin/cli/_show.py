@@ -54,14 +54,19 @@ def _without_nan(value: Any) -> Any:
     return None if isinstance(value, float) and isnan(value) else value
 
 
-SHARES = ("accuracy", "top5", "ece", "crm_accuracy")  # fractions, shown in percent
+# Fractions, shown in percent.
+SHARES = ("accuracy", "top5", "ece", "crm_accuracy", "decided_accuracy", "decided_ece", "balanced_accuracy")
+SHARES += ("decided_balanced_accuracy",)
 
 
 def say_metrics(metrics: Mapping[str, float]) -> None:
     """Print one metric per line."""
+    width = max((len(name) for name in metrics), default=0) + 2
     for name, value in metrics.items():
         shown = f"{100 * value:.2f} %" if name in SHARES else f"{value:.3f}"
-        say(f"{name:<14}{'undefined' if isnan(value) else shown}")
+        if name == "calibration_samples":
+            shown = f"{value:.0f}" if value else "0 (not calibrated: fewer than 50 samples were held out)"
+        say(f"{name:<{width}}{'undefined' if isnan(value) else shown}")
 
 
 def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
