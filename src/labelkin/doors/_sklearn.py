@@ -265,6 +265,7 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scores = self._scores(X)
         best = scores.argmax(-1)
         if self.decide == "crm":
+            assert self.taxonomy_ is not None
             best = least_cost(self._calibrated(scores).exp(), self.taxonomy_).numpy()
         predicted: npt.NDArray[Any] = self.classes_[best]
         return predicted
@@ -304,7 +305,7 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             >>> round(float(model.predict_proba([[0.5]]).sum()), 6)
             1.0
         """
-        return np.exp(self.predict_log_proba(X))
+        return self._calibrated(self._scores(X)).exp().numpy()
 
     @available_if(_defines_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Floats:

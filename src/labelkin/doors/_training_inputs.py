@@ -48,7 +48,8 @@ def held_out_rows(place: npt.NDArray[np.int64], inner: npt.NDArray[np.bool_], sh
     classed = np.flatnonzero(~inner[place])
     parts = calibration_part(torch.from_numpy(place[classed]), share, seed=0) if share else None
     held = np.zeros(len(place), dtype=np.bool_)
-    held[classed[[] if parts is None else parts.part.numpy()]] = True
+    if parts is not None:
+        held[classed[parts.part.numpy()]] = True
     return held
 
 

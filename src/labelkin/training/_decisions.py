@@ -99,7 +99,8 @@ def decide_test(scores: Tensor, target: Tensor, taxonomy: Taxonomy | None, calib
     """
     probs, k = calibration.probs(scores), min(FURTHER, scores.shape[-1])
     best = scores.argmax(-1)
-    answer, costs, best_costs, decided = best, _unknown(target), _unknown(target), None
+    answer, costs, best_costs = best, _unknown(target), _unknown(target)
+    decided: decide.Decided | None = None
     if taxonomy is not None:
         best_costs = torch.from_numpy(taxonomy.distance("height", target.numpy(), best.numpy())).double()
         costs = best_costs
