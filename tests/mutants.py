@@ -257,8 +257,8 @@ METHOD_MUTANTS = [
     Mutant(
         "conditional softmax: path cut short",
         "functional/_hierarchical.py",
-        "off_path = _steps(columns) >= tree.lengths[target].unsqueeze(-1)",
-        "off_path = _steps(columns) + 1 >= tree.lengths[target].unsqueeze(-1)",
+        "return _steps(columns) >= tree.lengths[target].unsqueeze(-1)",
+        "return _steps(columns) + 1 >= tree.lengths[target].unsqueeze(-1)",
         TREE,
     ),
     Mutant(
@@ -306,8 +306,8 @@ METHOD_MUTANTS = [
     Mutant(
         "label embedding: learns from wrong outputs",
         "objectives/_label_embedding.py",
-        "embedding=(share * right * terms.embedding).sum()",
-        "embedding=(share * terms.embedding).sum()",
+        "embedding=total(right * terms.embedding)",
+        "embedding=total(terms.embedding)",
         EMBEDS,
     ),
     Mutant(

@@ -296,7 +296,7 @@ def test_the_sentence_names_what_to_change(objective: Objective, cause: str, say
     [
         ("hierarchical", {}, "objective: expected a labelkin objective, got str"),
         (StaticLabels(classes=NAMES, vectors=torch.eye(10)), {}, "StaticLabels defines no probabilities"),
-        (AdaptiveLabels(classes=NAMES, dims=10), {}, "AdaptiveLabels has no logits"),
+        (AdaptiveLabels(classes=NAMES, preset="paper"), {}, "AdaptiveLabels has no logits"),
         (OneHot(classes=NAMES), {"taxonomy": None}, "taxonomy: expected the tree .* OneHot has none"),
         (OneHot(classes=10), {"taxonomy": Taxonomy.from_nested(["a", "b"])}, "the taxonomy has 2 classes, got 10"),
         (OneHot(classes=(*NAMES[:9], "jj")), {}, "the taxonomy has no class 'jj'"),

@@ -219,8 +219,11 @@ def expected_distance(leaf_logits: Tensor, target: Tensor, tree: TreeIndex) -> T
         return expected(take(path_sum((above_it - heights[1:]) * missed, tree), tree.leaves - 1), target)
     columns = path_columns(target, tree)
     own = heights[1:][columns].masked_fill(columns == target.unsqueeze(-1) - 1, 0)
-    off_path = _steps(columns) >= tree.lengths[target].unsqueeze(-1)
-    return ((above_it[columns] - own) * missed.gather(-1, columns)).masked_fill(off_path, 0).sum(-1)
+    return (
+        ((above_it[columns] - own) * missed.gather(-1, columns))
+        .masked_fill(_off_path(columns, target, tree), 0)
+        .sum(-1)
+    )
 
 
 def open_log_softmax(logits: Tensor, tree: TreeIndex) -> Tensor:
@@ -258,8 +261,8 @@ def _path_loss(log_p: Tensor, edge_weight: Tensor, target: Tensor, tree: TreeInd
     if is_soft(target):
         return expected(-take(path_sum(edge_weight * log_p, tree), tree.leaves - 1), target)
     columns = path_columns(target, tree)
-    off_path = _steps(columns) >= tree.lengths[target].unsqueeze(-1)  # padding reads column 0, which may be masked
-    return -(edge_weight[columns] * log_p.gather(-1, columns).masked_fill(off_path, 0)).sum(-1)
+    open_path = log_p.gather(-1, columns).masked_fill(_off_path(columns, target, tree), 0)
+    return -(edge_weight[columns] * open_path).sum(-1)
 
 
 def _marked_path_loss(log_p: Tensor, target: Tensor, tree: TreeIndex) -> Tensor:
@@ -295,6 +298,11 @@ def _off_path_divergence(log_p: Tensor, target: Tensor, tree: TreeIndex) -> Tens
         return (target * (divergence.sum(-1, keepdim=True) - on_path)).sum(-1)
     known = above(target, tree.group_parent, tree) | below(target, tree.group_parent, tree)
     return divergence.masked_fill(known, 0).sum(-1)
+
+
+def _off_path(columns: Tensor, target: Tensor, tree: TreeIndex) -> Tensor:
+    """Return where `path_columns` are padding, which reads column 0: it may be masked."""
+    return _steps(columns) >= tree.lengths[target].unsqueeze(-1)
 
 
 def _steps(columns: Tensor) -> Tensor:

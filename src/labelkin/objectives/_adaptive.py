@@ -226,7 +226,8 @@ class AdaptiveLabels(Objective):
     def _class_logits(self, z: Tensor) -> Tensor:
         labels = self.current_labels().to(z.dtype)
         if self.preset == "cosine":
-            return self._logits(-(F.normalize(z, dim=-1) @ labels.T))
+            with torch.autocast(z.device.type, enabled=False):
+                return self._logits(-(F.normalize(z, dim=-1) @ labels.T))
         if self.training:  # a copy: a term of the loss may use the labels, and the step then replaces them
             labels = _finite_rows(as_it_was(labels), labels, torch.zeros_like(labels[:, 0], dtype=torch.bool))
         return self._logits(label_distances(z, labels))
