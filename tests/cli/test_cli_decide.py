@@ -81,7 +81,14 @@ def test_refusals_are_sentences_with_exit_code_2(files: Path, tmp_path: Path):
 
 
 def test_a_guarantee_by_predicted_subtree_lists_a_threshold_for_each(files: Path, tmp_path: Path):
-    more = ("--target", "digit", "--labeled", files / "held-out.csv", "--coverage", "0.9", "--by", "predicted")
+    more = ("--target", "digit", "--labeled", files / "held-out.csv", "--coverage", "0.97", "--by", "predicted")
     told = call(*arguments(files, tmp_path / "out.csv", *more)).stdout
     assert "A node below loop is answered from a probability of" in told
     assert "A node below open is answered from a probability of" in told
+
+
+def test_a_coverage_that_the_classes_reach_needs_no_ancestor(files: Path, tmp_path: Path):
+    more = ("--target", "digit", "--labeled", files / "held-out.csv", "--coverage", "0.7")
+    told = call(*arguments(files, tmp_path / "out.csv", *more)).stdout
+    assert "100.0 % are a class" in told
+    assert "A class is always answered; fewer are wrong than the coverage allows." in told

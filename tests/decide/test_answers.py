@@ -249,11 +249,12 @@ def test_among_classes_the_least_distance_is_least_cost(kind: str):
     assert torch.equal(found, decide.least_cost(probs, tree, distance="edges"))
 
 
-def test_a_half_of_the_probability_decides_by_distance(pets: Taxonomy):
+@every_tree
+def test_a_half_of_the_probability_decides_by_distance(kind: str):
     """A step down pays if more than half of the probability is below: the deepest node above 1/2 is the median of the tree."""
-    probs = draw(300, 3)
-    nodes = decide.node_probs(probs, pets)
-    assert torch.equal(decide.best_answer(probs, pets), decide.fallback(nodes, pets, math.nextafter(0.5, 1)))
+    tree, probs = tree_of(kind), draw(300, 9)
+    nodes = decide.node_probs(probs, tree)
+    assert torch.equal(decide.best_answer(probs, tree), decide.fallback(nodes, tree, math.nextafter(0.5, 1)))
 
 
 @every_metric

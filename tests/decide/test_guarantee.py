@@ -355,6 +355,13 @@ def test_bad_input_is_refused_in_a_sentence(case: str):
     assert "\n" not in str(caught.value)
 
 
+def test_a_predicted_subtree_without_a_threshold_is_not_answered():
+    nodes, _, tree = small(200)
+    entered = torch.from_numpy(tree.paths[decide.fallback(nodes, tree, 0.0).numpy(), 1].copy())
+    answers = decide.GuaranteedFallback(0.1, "predicted", {"easy": 0.0}).apply(nodes, tree)
+    assert torch.equal(answers == 0, entered == tree.node("hard"))
+
+
 def test_a_predicted_subtree_with_too_few_samples_is_not_answered():
     nodes, target, tree = small(200)
     entered = torch.from_numpy(tree.paths[decide.fallback(nodes, tree, 0.0).numpy(), 1].copy())

@@ -238,7 +238,7 @@ def _write(
         writer.writerow((*stream.kept, *written))
         for chunk in chunks:
             probs = _probs(chunk, stream, rule)
-            answers = rule.decide(probs)
+            answers = rule.answer(probs)
             kinds = _kinds(answers.nodes, rule.tree)
             columns: list[Sequence[Any]] = [answers.names, [KINDS[at] for at in kinds], _short(answers.probs)]
             if explain and rule.tree is not None:

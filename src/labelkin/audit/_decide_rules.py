@@ -78,7 +78,7 @@ class Rule(NamedTuple):
         safe.fit(decide.node_probs(probs, self.tree), labeled.target[second], self.tree)
         return ready._replace(safe=safe)
 
-    def decide(self, probs: Tensor) -> Answers:
+    def answer(self, probs: Tensor) -> Answers:
         """Return the answers for (n, K) calibrated probabilities."""
         if self.name == "fallback":
             assert self.tree is not None

@@ -141,8 +141,9 @@ def _say(result: FileDecisions) -> None:
         say(f"Temperature {result.temperature:.3g}.")
     for name, value in (result.thresholds or {}).items():
         below = f" below {name}" if len(result.thresholds or {}) > 1 else ""
-        say(
-            f"A node{below} is answered from a probability of {value:.4f}."
-            if value <= 1
-            else f"Nothing{below} is answered."
-        )
+        if value > 1:
+            say(f"Nothing{below} is answered: too few or too bad held-out samples for this coverage.")
+        elif value == 0:
+            say(f"A class{below} is always answered; fewer are wrong than the coverage allows.")
+        else:
+            say(f"A node{below} is answered from a probability of {value:.4f}.")

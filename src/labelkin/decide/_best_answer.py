@@ -62,11 +62,11 @@ def best_answer(
     if answers == "classes":
         wanted = wanted & taxonomy.is_leaf
     order = np.lexsort((-taxonomy.depth, lowest_class(taxonomy)))
-    order = torch.from_numpy(order[wanted[order]]).to(probs.device)
-    below = sums_below(probs.double(), taxonomy).T[:, order]
+    nodes = torch.from_numpy(order[wanted[order]]).to(probs.device)
+    below = sums_below(probs.double(), taxonomy).T[:, nodes]
     if answers == "nodes":
         below = below.round(decimals=12)  # equal sums over different classes differ by their rounding error
-    found = order[first_of_ties(losses[:, order], below, _rounding(metric, taxonomy), 1)[:, 0]]
+    found = nodes[first_of_ties(losses[:, nodes], below, _rounding(metric, taxonomy), 1)[:, 0]]
     if answers == "nodes":
         return found
     place = np.zeros(len(taxonomy), dtype=np.int64)

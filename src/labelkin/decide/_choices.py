@@ -67,8 +67,10 @@ def allowed_classes(allowed: Sequence[str | int] | str, costs: object, classes: 
     names = [name for name in chosen if isinstance(name, str)]
     if names and not isinstance(costs, Taxonomy):
         raise InputError(f"allowed: a matrix of costs has no names; pass class positions, not {listed(names)}.")
+    if not chosen:
+        _nothing("allowed")
     if not names:
-        return class_positions("allowed", chosen, classes, ndim=1).unique() if chosen else _nothing("allowed")
+        return torch.tensor(sorted(set(class_positions("allowed", chosen, classes, ndim=1).tolist())))
     if len(names) < len(chosen):
         raise InputError("allowed: expected class positions or names of nodes, got both.")
     assert isinstance(costs, Taxonomy)
