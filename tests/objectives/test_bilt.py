@@ -164,6 +164,17 @@ def test_a_level_reads_the_finer_logits_alone(batch_norm):
     assert any(isinstance(module, torch.nn.BatchNorm1d) for module in head.modules()) == batch_norm
 
 
+def test_a_batch_of_one_sample_is_normalized_by_the_running_statistics():
+    torch.manual_seed(0)
+    head = BiLT(TREE, features=4)
+    head(torch.randn(16, 4))
+    before = {name: value.clone() for name, value in head.state_dict().items()}
+    one = torch.randn(1, 4)
+    trained = head(one)
+    torch.testing.assert_close(trained, head.eval()(one))
+    assert all(torch.equal(value, before[name]) for name, value in head.state_dict().items())
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

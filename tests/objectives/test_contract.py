@@ -38,6 +38,7 @@ TERMS = {
 }
 MORE_TERMS = {
     "unit-sphere-plain": {"cross_entropy"},
+    "unit-sphere-plain-tree-terms": {"cross_entropy"},
     "adaptive-labels-repel": {"repel"},
     "adaptive-labels-all": {"repel"},
     **{str(case): {"force", "mean_eps"} for case in CASES if case.variant.endswith(("-exact", "-penalty"))},

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from labelkin import OBJECTIVES, InputError, LabelSmoothing, Model, Objective, OneHot, Taxonomy
-from labelkin.objectives import TwoHeads
+from labelkin.objectives import TreeObjective, TwoHeads
 from labelkin.objectives import _validation as objective_inputs
 from support.cases import CASES, Case, Sample, each
 from support.steps import TIGHT, snapshot, step
@@ -103,7 +103,7 @@ def test_classes_come_first_and_features_second(case: Case):
     kind = OBJECTIVES[case.objective]
     names = list(inspect.signature(kind).parameters)
     assert names[-4:] == ["class_weight", "class_weight_divisor", "reduction", "ignore_index"]
-    if kind.takes_nodes:
+    if kind.takes_nodes or issubclass(kind, TreeObjective):
         assert names[:3] == ["taxonomy", "classes", "features"]
         assert kind(given.pop("taxonomy"), **given).num_classes == CLASSES
     else:

@@ -52,6 +52,15 @@ def levels_of(taxonomy: Taxonomy) -> list[Level]:
     return found
 
 
+class LevelNorm(nn.BatchNorm1d):
+    """Batch norm that takes its running statistics for a batch of one sample, which has no variance."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training and len(x) == 1:
+            return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
+        return super().forward(x)
+
+
 class LevelHead(nn.Linear):
     """A linear layer for the classes, followed by a small network for each coarser level that reads the finer logits."""
 
@@ -59,7 +68,7 @@ class LevelHead(nn.Linear):
         super().__init__(features, widths[0])
 
         def norm(width: int) -> list[nn.Module]:
-            return [nn.BatchNorm1d(width)] if batch_norm else []
+            return [LevelNorm(width)] if batch_norm else []
 
         self.coarser = nn.ModuleList(
             nn.Sequential(
@@ -73,7 +82,7 @@ class LevelHead(nn.Linear):
         found = [super().forward(features).flatten(0, -2)]
         for net in self.coarser:
             found.append(net(found[-1]))
-        return torch.cat(found, -1).unflatten(0, features.shape[:-1])
+        return torch.cat(found, -1).reshape(*features.shape[:-1], -1)
 
 
 class BiLT(LeafObjective):

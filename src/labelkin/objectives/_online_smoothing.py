@@ -11,7 +11,7 @@ from labelkin._checks import InputError, check_number
 from labelkin.functional import as_it_was, class_sums, cross_entropy, finite_rows, soft_cross_entropy
 from labelkin.objectives._base import Objective
 from labelkin.objectives._batch import Batch, Loss
-from labelkin.objectives._options import Shared
+from labelkin.objectives._options import FlatShared
 
 
 class OnlineLabelSmoothing(Objective):
@@ -46,7 +46,7 @@ class OnlineLabelSmoothing(Objective):
     counts: Tensor
     begun: Tensor
 
-    def __init__(self, classes: int | Sequence[str], *, share: float = 0.5, **shared: Unpack[Shared]) -> None:
+    def __init__(self, classes: int | Sequence[str], *, share: float = 0.5, **shared: Unpack[FlatShared]) -> None:
         check_number("share", share, low=0, high=1)
         super().__init__(classes, **shared)
         self.share = share

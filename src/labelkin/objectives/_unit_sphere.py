@@ -21,7 +21,8 @@ class UnitSphere(LeafObjective):
 
     The inner products of the vectors are the similarities `1 - d / max d` in the tree (Barz & Denzler, 2019, "Hierarchy-based
     image embeddings for semantic image retrieval", Sec. 3). With `ce_weight` above 0, a linear classifier on z is trained with
-    them and predicts, and its softmax gives the probabilities. With `ce_weight=0`, the class of the nearest vector is the
+    them and predicts, and its softmax gives the probabilities; A starts as the vectors (ours), so that it predicts from the
+    first step. With `ce_weight=0`, the class of the nearest vector is the
     prediction, and the probabilities are the softmax of the cosines (ours: the paper defines none), which need a fitted
     temperature. The authors' code applies ReLU and batch norm to the unit vector of z before the classifier; here it reads z
     itself, so that a loss depends on no other sample.
@@ -70,6 +71,10 @@ class UnitSphere(LeafObjective):
         vectors = frame_vectors(1 - apart / apart.max())
         self.register_buffer("vectors", vectors.to(torch.get_default_dtype()), persistent=False)
         self.classifier = nn.Linear(self.width, self.num_classes) if ce_weight else None
+        if self.classifier is not None:
+            with torch.no_grad():
+                self.classifier.weight.copy_(vectors)
+                self.classifier.bias.zero_()
 
     def compute(self, outputs: Tensor, batch: Batch) -> Loss:
         cosine = cosine_to_vectors(outputs, batch.target, self.vectors.to(outputs.dtype))
