@@ -286,4 +286,18 @@ ROOM_MUTANTS = [
         "if not path.is_file():",
         "test_decide_file.py -k nothing_else",
     ),
+    Mutant(
+        "comparison: the test samples are taken for all there are",
+        "comparison/_crossed.py",
+        "max(self.seed + self.sample - self.residual, self.seed, self.sample)",
+        "self.seed",
+        "test_crossed.py -k loop",
+    ),
+    Mutant(
+        "comparison: an interval narrower than over seeds alone",
+        "comparison/_crossed.py",
+        "low=min(alone.low, center - reach)",
+        "low=center - reach",
+        "test_crossed.py -k never_narrower",
+    ),
 ]

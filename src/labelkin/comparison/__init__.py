@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from labelkin.comparison._api import compare_stored_runs as compare_stored_runs
     from labelkin.comparison._api import demo as demo
     from labelkin.comparison._api import plan_for as plan_for
+    from labelkin.comparison._crossed import Crossed as Crossed
+    from labelkin.comparison._crossed import crossed as crossed
     from labelkin.comparison._execute import Outcome as Outcome
     from labelkin.comparison._execute import best_grid_points as best_grid_points
     from labelkin.comparison._execute import check_runs as check_runs
@@ -55,6 +57,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     },
     internal={
         "_api": ["compare_stored_runs", "demo", "plan_for"],
+        "_crossed": ["Crossed", "crossed"],
         "_execute": ["best_grid_points", "check_runs", "describe_plan", "is_finished"],
         "_plan": ["PROTOCOLS"],
         "_statistics": ["Paired", "better_by_chance", "paired"],
