@@ -93,8 +93,9 @@ class Planned:
 
     @property
     def title(self) -> str:
-        """The label with the values from a grid and the seed, such as `"label-embedding tau=3 seed 0"`."""
-        return f"{self.point} seed {self.spec.settings.seed}"
+        """The label with the values from a grid, the seed and the fold, such as `"label-embedding tau=3 seed 0"`."""
+        fold = self.spec.data_options.get("fold")
+        return f"{self.point} seed {self.spec.settings.seed}{'' if fold is None else f' fold {fold}'}"
 
     @property
     def point(self) -> str:
@@ -118,6 +119,8 @@ class Plan:
         data_options: Keyword arguments of `labelkin.data.load`.
         arms: The objectives with their options.
         seeds: One run per seed.
+        folds: The number of folds for cross-validation of data without a test split: one run per seed and fold. None tests on
+            one split.
         training: Fields of `labelkin.training.Settings`.
         protocol: "clean" or "as-published".
         reference: The label that the others are compared with.
@@ -135,6 +138,7 @@ class Plan:
     data_options: Mapping[str, Any] = field(default_factory=dict)
     arms: tuple[Arm, ...] = ()
     seeds: tuple[int, ...] = (0,)
+    folds: int | None = None
     training: Mapping[str, Any] = field(default_factory=dict)
     protocol: str = "clean"
     reference: str | None = REFERENCE
@@ -146,6 +150,12 @@ class Plan:
             raise InputError("seeds: expected at least one seed.")
         for seed in self.seeds:
             check_count("seed", seed, least=0)
+        if self.folds is not None:
+            check_count("folds", self.folds, least=2)
+        if given := {"folds", "fold"} & set(self.data_options):
+            raise InputError(
+                f"data_options: a plan trains all folds; leave {listed(sorted(given))} out, and set `folds: K`."
+            )
         for name in ("data", "backbone", "taxonomy", "seeds"):
             _check_once(name, getattr(self, name))
         for name, allowed in UNFAIR.items() if self.protocol == "clean" else ():
@@ -187,7 +197,7 @@ class Plan:
                     objective=arm.objective,
                     backbone=backbone,
                     taxonomy=taxonomy,
-                    data_options=dict(self.data_options),
+                    data_options={**self.data_options, **fold},
                     options=options,
                     settings=replace(
                         Settings.of(**{**self.training, **arm.training}) if arm.training else settings, seed=seed
@@ -195,11 +205,15 @@ class Plan:
                 ),
                 tuple(arm.grid),
             )
-            for data, backbone, taxonomy, seed, arm in product(
-                self.data, self.backbone, self.taxonomy, self.seeds, self.arms
+            for data, backbone, taxonomy, seed, fold, arm in product(
+                self.data, self.backbone, self.taxonomy, self.seeds, self._folds(), self.arms
             )
             for options in arm.points()
         ]
+
+    def _folds(self) -> list[dict[str, int]]:
+        """Return the data options of each fold; without folds, a list with none."""
+        return [{}] if self.folds is None else [{"folds": self.folds, "fold": fold} for fold in range(self.folds)]
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
