@@ -9,7 +9,6 @@ from labelkin.comparison import (
     Comparison,
     Row,
     comparison_as_markdown,
-    comparison_verdict,
     describe_tree,
     group_by_setting,
     summarize,
@@ -131,4 +130,7 @@ def _section(results: Results) -> str:
 
 
 def _verdict(compared: Comparison) -> str:
-    return comparison_verdict(compared) if compared.reference is not None and len(compared.rows) > 1 else ""
+    """Return the first sentence of the verdict and its details."""
+    if compared.reference is None or len(compared.rows) < 2:
+        return ""
+    return " ".join([str(compared.verdict), *compared.verdict.details])

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from labelkin._checks import counted
-from labelkin.comparison import Comparison, Row
+from labelkin.comparison import Comparison, Row, Verdict
 from labelkin.report import figures
 from labelkin.report._inspect_run import RunData, RunInspector
-from labelkin.report._leaderboard import leaderboard, verdict
+from labelkin.report._leaderboard import leaderboard, ranked
 from labelkin.report._learned import Projection
-from labelkin.report._page_model import Page, Panel, Subject, Table, Verdict
+from labelkin.report._page_model import Page, Panel, Subject, Table
 from labelkin.report._provenance import any_record, provenance_sections
 from labelkin.report.figures._learning import Curve, mean_curves
 from labelkin.runs import DataCache
@@ -26,7 +26,7 @@ def build_page(
 ) -> Page:
     """Return the page of a comparison; see `write_report` for the arguments."""
     comparison = _ranked(comparison)
-    result, missing = verdict(comparison), [*problems, *_missing(comparison)]
+    result, missing = comparison.verdict, [*problems, *_missing(comparison)]
     subjects: list[Subject] = []
     data, cache = None, DataCache() if cache is None else cache
     for label, records in comparison.records.items():
@@ -53,8 +53,8 @@ def build_page(
 
 
 def _ranked(comparison: Comparison) -> Comparison:
-    """Sort by accuracy, best first."""
-    rows = sorted(comparison.rows, key=lambda row: -row.accuracy)
+    """Sort the rows, best first."""
+    rows = ranked(comparison)
     return comparison._replace(rows=rows, records={row.label: comparison.records[row.label] for row in rows})
 
 
@@ -67,6 +67,7 @@ def _context(comparison: Comparison) -> tuple[str, ...]:
         counted(len(comparison.rows), "objective"),
         counted(len(seeds), "seed"),
         counted(record.settings["epochs"], "epoch"),
+        *(counted(size, "test sample") for size in sorted({r.test_samples for r in comparison.rows if r.test_samples})),
     )
 
 
@@ -87,7 +88,7 @@ def _missing(comparison: Comparison) -> list[str]:
 
 
 def _chosen(result: Verdict, rows: Sequence[Row], labels: Sequence[str]) -> int:
-    """Return the position of the winner, or of the most accurate objective."""
+    """Return the position of the winner, or of the first row."""
     wanted = [label for label in (result.winner, *(row.label for row in rows)) if label in labels]
     return labels.index(wanted[0]) if wanted else 0
 
