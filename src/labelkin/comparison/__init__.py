@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from labelkin.comparison._plan import Arm as Arm
     from labelkin.comparison._plan import Plan as Plan
     from labelkin.comparison._plan import Planned as Planned
-    from labelkin.comparison._plan import read_plan as read_plan
+    from labelkin.comparison._plan_file import read_plan as read_plan
     from labelkin.comparison._rows import DECIDING as DECIDING
     from labelkin.comparison._rows import Row as Row
     from labelkin.comparison._statistics import Paired as Paired
@@ -55,7 +55,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         "_api": ["compare", "compare_plan"],
         "_execute": ["Outcome", "execute"],
-        "_plan": ["Arm", "Plan", "Planned", "read_plan"],
+        "_plan": ["Arm", "Plan", "Planned"],
+        "_plan_file": ["read_plan"],
         "_rows": ["Row"],
         "_summary": ["Comparison", "summarize"],
         "_verdict": ["Verdict"],

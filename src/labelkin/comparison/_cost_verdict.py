@@ -113,8 +113,8 @@ def _not_calibrated(rows: Sequence[Row]) -> str:
     if all(row.basis == CALIBRATED for row in rows):
         return ""
     return (
-        "The probabilities are not calibrated, because no samples or fewer than 100 were held out for it; see --calibration "
-        "and --validation."
+        "The probabilities are not calibrated, because no samples or too few were held out for it; see --calibration and "
+        "--validation."
     )
 
 
