@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from labelkin.comparison._plan_file import read_plan as read_plan
     from labelkin.comparison._rows import DECIDING as DECIDING
     from labelkin.comparison._rows import Row as Row
+    from labelkin.comparison._rows import rows_of_decisions as rows_of_decisions
     from labelkin.comparison._statistics import Paired as Paired
     from labelkin.comparison._statistics import better_by_chance as better_by_chance
     from labelkin.comparison._statistics import paired as paired
@@ -67,7 +68,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_crossed": ["Crossed", "crossed"],
         "_execute": ["best_grid_points", "check_runs", "describe_plan", "is_finished"],
         "_plan": ["PROTOCOLS"],
-        "_rows": ["DECIDING"],
+        "_rows": ["DECIDING", "rows_of_decisions"],
         "_statistics": ["Paired", "better_by_chance", "paired"],
         "_summary": ["REFERENCE", "group_by_setting", "comparison_titles", "runs_with_labels", "describe_tree"],
         "_table": [

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelkin.comparison._crossed import crossed
-from labelkin.comparison._statistics import paired
+from labelkin.comparison._statistics import front, paired
 from labelkin.metrics import first_epoch_reaching, share_of_epochs_saved
 from labelkin.runs import Outcomes, Record
 
@@ -248,6 +248,22 @@ def _outcomes(pairs: Sequence[tuple[Record, Record]]) -> list[tuple[Outcomes, Ou
     known = [(ours, other) for ours, other in found if ours is not None and other is not None]
     tested = {each.samples for pair in known for each in pair}
     return known if known and len(known) == len(found) and len(tested) == 1 else None
+
+
+def rows_of_decisions(rows: Sequence[Row]) -> list[Row]:
+    """Return rows whose accuracy, severity and Pareto front are those of the decisions by the least expected cost."""
+    replaced = [
+        row._replace(
+            accuracy=row.decided_accuracy,
+            accuracy_spread=row.decided_accuracy_spread,
+            severity=row.decided_severity,
+            severity_spread=row.decided_severity_spread,
+        )
+        for row in rows
+        if not isnan(row.decided_accuracy)
+    ]
+    leads = front([(row.accuracy, 0.0 if isnan(row.severity) else row.severity) for row in replaced])
+    return [row._replace(on_front=lead) for row, lead in zip(replaced, leads, strict=True)]
 
 
 def curve(runs: Sequence[Record]) -> list[float]:

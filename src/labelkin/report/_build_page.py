@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from labelkin._checks import counted
-from labelkin.comparison import Comparison, Row, Verdict
+from labelkin.comparison import Comparison, Row, Verdict, decides_on_cost, rows_of_decisions
 from labelkin.report import figures
 from labelkin.report._inspect_run import RunData, RunInspector
 from labelkin.report._leaderboard import leaderboard, ranked
@@ -109,9 +109,15 @@ def _overview(comparison: Comparison) -> tuple[Panel, ...]:
         Panel(
             "pareto",
             "Accuracy against severity",
-            "Up and to the right is better. The line is the Pareto front: no other objective is at least as good in both.",
+            "Up and to the right is better. The line is the Pareto front: no other objective is at least as good in both."
+            f"{' Of decisions by the least expected cost.' if decides_on_cost(comparison) else ''}",
             {"": figures.accuracy_severity(comparison)},
-            _rows(comparison, ("accuracy", "accuracy_spread", "severity", "severity_spread", "on_front")),
+            _rows(
+                comparison._replace(rows=rows_of_decisions(comparison.rows))
+                if decides_on_cost(comparison)
+                else comparison,
+                ("accuracy", "accuracy_spread", "severity", "severity_spread", "on_front"),
+            ),
         ),
         Panel(
             "curves",
@@ -127,9 +133,17 @@ def _overview(comparison: Comparison) -> tuple[Panel, ...]:
             "Effect of cost-based decisions (CRM)",
             "From the most probable class (open) to the class of least expected tree distance (filled); needs no training.",
             {"": figures.decisions(comparison)},
-            _rows(comparison, ("accuracy", "severity", "ahd5", "crm_accuracy", "crm_severity", "crm_ahd5")),
+            _rows(comparison, _decision_fields(comparison)),
         ),
     )
+
+
+def _decision_fields(comparison: Comparison) -> tuple[str, ...]:
+    """Return the fields of the table about decisions: calibrated ones if the runs have them."""
+    before = ("accuracy", "severity", "ahd5")
+    if any(row.decided_accuracy == row.decided_accuracy for row in comparison.rows):
+        return (*before, "argmax_cost", "decided_accuracy", "decided_severity", "decided_ahd5", "cost", "temperature")
+    return (*before, "crm_accuracy", "crm_severity", "crm_ahd5")
 
 
 def _curve_views(curves: Sequence[Curve], reference: str | None) -> dict[str, Any]:

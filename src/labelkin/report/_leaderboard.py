@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from math import isnan, nan
 from typing import NamedTuple
 
-from labelkin.comparison import UNDEFINED, Comparison, Row, comparison_notes, decides_on_cost, signed
+from labelkin.comparison import UNDEFINED, Comparison, Row, comparison_notes, decides_on_cost, rows_of_decisions, signed
 from labelkin.report._page_model import Cell, Leaderboard, Line
 
 MARGIN = 0.06  # of the interval column, left free on both sides
@@ -56,12 +56,14 @@ def leaderboard(comparison: Comparison, subjects: Sequence[str]) -> Leaderboard:
     ]
     scale = _Scale(rows, _cost_difference if by_cost else _accuracy_difference)
     bests = {column.title: _best(column, rows) for column in shown}
+    decided = {row.label: row.on_front for row in rows_of_decisions(rows)} if by_cost else {}
+    leads = {row.label: decided.get(row.label, False) if by_cost else row.on_front for row in rows}
     lines = []
     for row in ranked(comparison._replace(rows=rows)):
         cells = [_cell(column, row, bests[column.title]) for column in shown]
         cells.insert(PLACE_OF_INTERVAL, scale.cell(row, comparison.reference))
         place = subjects.index(row.label) if row.label in subjects else None
-        lines.append(Line(row.label, _tags(row, comparison), tuple(cells), place))
+        lines.append(Line(row.label, _tags(row, comparison, leads[row.label]), tuple(cells), place))
     columns = [(column.title, column.more_is_better) for column in shown]
     against = f"against {comparison.reference or 'the reference'}{' %' if by_cost else ''}"
     columns.insert(PLACE_OF_INTERVAL, (against, not by_cost))
@@ -148,6 +150,6 @@ def _cell(column: Column, row: Row, best: str | None) -> Cell:
     return Cell(text, deviation, value, best=text == best)
 
 
-def _tags(row: Row, comparison: Comparison) -> tuple[str, ...]:
+def _tags(row: Row, comparison: Comparison, on_front: bool) -> tuple[str, ...]:
     tags = ["reference"] if row.label == comparison.reference else []
-    return (*tags, *(["Pareto"] if row.on_front and len(comparison.rows) > 1 else []))
+    return (*tags, *(["Pareto"] if on_front and len(comparison.rows) > 1 else []))
