@@ -211,3 +211,11 @@ def test_seeds_or_samples_are_what_is_needed():
     assert by_sample.seeds_to_settle is None
     assert by_sample.samples_to_settle is not None
     assert by_sample.samples_to_settle > 100
+
+
+def test_where_most_of_the_variance_is_between_samples_test_data_are_needed():
+    generator = np.random.default_rng(6)
+    by_sample = crossed(drawn(generator, 5, 200, Variances(0.0, 1.0, 0.1), 0.2))
+    assert by_sample.needs_samples
+    by_seed = crossed(drawn(generator, 5, 200, Variances(0.1, 0.1, 0.1), 0.2))
+    assert not by_seed.needs_samples

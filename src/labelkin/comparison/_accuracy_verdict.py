@@ -30,13 +30,13 @@ def judge_accuracy(comparison: Comparison, reference: Row | None) -> Verdict:
     worse = [row.label for row in known if row.difference_high < 0]
     undecided = [
         (row.label, row.runs, row.seeds_to_settle, row.samples_to_settle)
-        for row in known
-        if row.difference_low <= 0 <= row.difference_high
+        for row in sorted(known, key=lambda row: -row.difference)
+        if row.difference_low <= 0 <= row.difference_high and (row.difference > 0 or best.difference <= 0)
     ]
     details = (
         count_sentence(len(known), better, worse, f"be more accurate than {reference.label}", "be less accurate"),
         _severity(comparison, known, reference),
-        "" if shown_better else settle_advice(undecided),
+        "" if shown_better else settle_advice(undecided, by_sample=best.test_samples is not None),
     )
     return _judged(best, reference.label, len(known), tuple(detail for detail in details if detail))
 

@@ -35,13 +35,13 @@ def judge(comparison: Comparison) -> Verdict:
     best = min(shown_cheaper or known, key=lambda row: row.cost_difference)
     undecided = [
         (row.label, row.runs, row.cost_seeds_to_settle, row.cost_samples_to_settle)
-        for row in known
-        if row.cost_low <= 0 <= row.cost_high
+        for row in sorted(known, key=lambda row: row.cost_difference)
+        if row.cost_low <= 0 <= row.cost_high and (row.cost_difference < 0 or best.cost_difference >= 0)
     ]
     details = (
         _counts(known, reference.label),
         _influence(best),
-        "" if shown_cheaper else settle_advice(undecided),
+        "" if shown_cheaper else settle_advice(undecided, by_sample=True),
         *left_out,
         _not_calibrated([reference, *known]),
     )

@@ -118,6 +118,14 @@ class Crossed(NamedTuple):
     largest_share: float
 
     @property
+    def needs_samples(self) -> bool:
+        """Whether test samples, more than seeds, limit what is shown: most of the variance of the mean is theirs."""
+        if self.variances is None or self.samples_to_settle is None:
+            return False
+        rest = self.variances.seed / self.seeds + self.variances.residual / (self.seeds * self.samples)
+        return self.variances.sample / self.samples > rest
+
+    @property
     def shown(self) -> bool:
         """Whether the interval excludes 0."""
         return self.low > 0 or self.high < 0

@@ -52,7 +52,9 @@ class Row(NamedTuple):
     difference_spread: float = nan
     difference_low: float = nan  # 95 % interval of the mean difference
     difference_high: float = nan
-    seeds_to_settle: int | None = None  # the number of seeds that would show a difference of this size
+    seeds_to_settle: int | None = (
+        None  # the number of seeds that would show it; None if test samples are what is needed
+    )
     top5: float = nan
     severity: float = nan
     severity_spread: float = nan
@@ -178,7 +180,7 @@ def difference(by_seed: Sequence[float], by_sample: npt.NDArray[np.float64] | No
         alone.spread,
         found.low,
         found.high,
-        found.seeds_to_settle,
+        None if found.needs_samples else found.seeds_to_settle,
         found.samples_to_settle,
         found.largest_share,
     )

@@ -51,7 +51,7 @@ def _change(row: Row) -> str:
 
 def _above(value: float, floor: float) -> str:
     """Return an average distance and how far it is above the least that the tree allows."""
-    return _plain(value) + ("" if isnan(value) or isnan(floor) else f" ({value - floor:+.3f})")
+    return _plain(value) + ("" if isnan(value) or isnan(floor) else f" ({round(value - floor, 3) + 0.0:+.3f})")
 
 
 COLUMNS: dict[str, Cell] = {
@@ -151,8 +151,8 @@ def comparison_notes(comparison: Comparison) -> list[str]:
     return [
         " ".join([str(verdict), *verdict.details]),
         *left_out,
-        f"accuracy, top-5: on the test set{_size(comparison)}; higher is better.{spread}",
         *_cost_notes(comparison, name),
+        f"accuracy, top-5: on the test set{_size(comparison)}; higher is better.{spread}",
         f"against {name}: mean difference in percentage points of accuracy between runs with the same seed, with its 95 % "
         f"interval{_interval(comparison)}.",
         "severity: mean height of the lowest common ancestor of truth and prediction, over the mistakes; AHD@5: mean tree "

@@ -56,12 +56,13 @@ def _named(names: Sequence[str]) -> str:
     return f" ({', '.join(names)})" if names else ""
 
 
-def settle_advice(open_rows: Sequence[tuple[str, int, int | None, int | None]]) -> str:
+def settle_advice(open_rows: Sequence[tuple[str, int, int | None, int | None]], *, by_sample: bool) -> str:
     """Say how many seeds or test samples would show the difference that is closest to being shown.
 
     Args:
         open_rows: The label, the number of seeds, and the seeds and test samples to settle it, for each objective whose
             difference is not shown.
+        by_sample: Whether the outcomes on each test sample are known.
     """
     by_seeds = [(seeds, label, runs) for label, runs, seeds, _ in open_rows if seeds is not None]
     if by_seeds:
@@ -71,7 +72,9 @@ def settle_advice(open_rows: Sequence[tuple[str, int, int | None, int | None]]) 
         return f"About {seeds} seeds would show the difference of {label} if it is this large."
     by_samples = [(samples, label, runs) for label, runs, _, samples in open_rows if samples is not None]
     if not by_samples:
-        return ""
+        if not open_rows or not by_sample:
+            return ""
+        return f"Neither more seeds nor more test data alone would show a difference like that of {open_rows[0][0]}; use both."
     samples, label, runs = min(by_samples)
     return (
         f"More seeds would not show the difference of {label}; more test data is what is needed: about {samples:,} test "

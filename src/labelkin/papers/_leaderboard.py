@@ -161,7 +161,7 @@ def _section(setting: Setting) -> str:
 
 
 def _number(value: float) -> str:
-    return UNDEFINED if isnan(value) else f"{value:.3f}"
+    return UNDEFINED if isnan(value) else f"{round(value, 3) + 0.0:.3f}"
 
 
 def _left_out(settings: Sequence[Setting]) -> str:

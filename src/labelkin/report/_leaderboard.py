@@ -144,7 +144,7 @@ def _cell(column: Column, row: Row, best: str | None) -> Cell:
     value = column.value(row)
     if isnan(value):
         return Cell(UNDEFINED)
-    text = f"{column.scale * value:.{column.digits}f}"
+    text = f"{round(column.scale * value, column.digits) + 0.0:.{column.digits}f}"
     spread = column.spread(row)
     deviation = "" if isnan(spread) else f"{column.scale * spread:.{column.digits}f}"
     return Cell(text, deviation, value, best=text == best)
