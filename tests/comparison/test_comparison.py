@@ -215,14 +215,17 @@ def test_every_column_has_a_cell():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "name"),
+    ("wrong", "message"),
     [
-        ({"options": {"semantic-smoothing": {"relation": torch.eye(10)}}}, "relation"),
-        ({"taxonomy": labelkin.Taxonomy.from_nested(["a", "b"])}, "taxonomy"),
+        (
+            {"options": {"semantic-smoothing": {"relation": torch.eye(10)}}},
+            "relation: expected a number, a string or a list",
+        ),
+        ({"taxonomy": labelkin.Taxonomy.from_nested(["a", "b"])}, "taxonomy: expected a name"),
     ],
 )
-def test_what_cannot_be_recorded_is_refused_before_anything_is_written(wrong: dict, name: str, tmp_path: Path):
-    with pytest.raises(InputError, match=f"{name}: expected a number, a string or a list"):
+def test_what_cannot_be_recorded_is_refused_before_anything_is_written(wrong: dict, message: str, tmp_path: Path):
+    with pytest.raises(InputError, match=message):
         labelkin.compare(objectives=["semantic-smoothing"], out=tmp_path / "runs", epochs=1, **wrong)
     assert not (tmp_path / "runs").exists()
 

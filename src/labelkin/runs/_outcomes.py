@@ -1,4 +1,4 @@
-"""What the decisions of a run came to on each test sample, in a form that a results file can store."""
+"""Outcomes of the decisions of a run on each test sample, in a form that a results file can store."""
 
 from __future__ import annotations
 
