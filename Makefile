@@ -27,7 +27,7 @@ check: $(VENV)/ready
 	$(BIN)/mypy
 	$(BIN)/pytest tests/test_layers.py
 
-# Writes docs/results.md, docs/reproduction.md and docs/choosing.md from results/*.json.
+# Writes docs/results.md, reproduction.md, choosing.md and leaderboard.md from results/*.json.
 docs: $(VENV)/ready
 	$(BIN)/python -m labelkin.papers
 

@@ -452,9 +452,9 @@ METHOD_MUTANTS = [
     ),
     Mutant(
         "comparison: seeds not paired",
-        "comparison/_summary.py",
-        "theirs[run.seed] for run in runs if run.seed in theirs",
-        "max(theirs.values()) for run in runs if run.seed in theirs",
+        "comparison/_rows.py",
+        "(run, theirs[run.seed]) for run in runs if run.seed in theirs",
+        "(run, reference[0]) for run in runs if run.seed in theirs",
         COMPARES,
     ),
     Mutant(
@@ -593,15 +593,15 @@ METHOD_MUTANTS = [
     Mutant(
         "evaluation: changed data are taken for what they were",
         "runs/_identity.py",
-        'return bool(config["data_id"] != data_id(spec))',
+        'return bool(config["data_id"] != data_id(spec, with_fold=False))',
         "return False",
         "test_evaluation.py",
     ),
     Mutant(
         "comparison: a seed trained twice counts twice",
         "comparison/_summary.py",
-        "kept.setdefault((record.label, record.seed), record)",
-        "kept.setdefault((record.label, len(kept)), record)",
+        "kept.setdefault((record.label, record.seed, fold_of(record)), record)",
+        "kept.setdefault((record.label, len(kept), fold_of(record)), record)",
         COMPARES,
     ),
     Mutant(

@@ -17,7 +17,7 @@ import torch
 
 from labelkin import OBJECTIVES, InputError, Taxonomy, __version__, data
 from labelkin.cli._option_groups import value
-from labelkin.cli._options import DataOptions, TrainingOptions
+from labelkin.cli._options import ARGUMENTS, DataOptions, TrainingOptions
 from labelkin.runs import RunFolder, run_spec
 from labelkin.runs import train_run as train
 from labelkin.structure import WordNet
@@ -92,8 +92,9 @@ def test_data_options_are_those_of_load_with_their_defaults():
     known = signature(data.load).parameters
     for field in fields(DataOptions):
         assert field.default is not MISSING
-        assert known[field.name].default == field.default
+        assert known[ARGUMENTS.get(field.name, field.name)].default == field.default
     assert DataOptions().chosen() == {}
+    assert DataOptions(split_seed=3).chosen() == {"seed": 3}
 
 
 # compare

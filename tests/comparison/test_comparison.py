@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from math import isnan, nan
+from math import isnan
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -20,7 +20,6 @@ from labelkin.comparison._table import (
     COLUMNS,
     comparison_as_csv,
     comparison_as_markdown,
-    comparison_verdict,
     table_cells,
     table_columns,
     table_headings,
@@ -87,7 +86,8 @@ def test_when_the_mean_curve_reaches_the_references_best(compared):
 def test_the_same_table_in_every_form(compared):
     lines = comparison_as_markdown(compared).splitlines()
     shown = table_columns(compared)
-    assert set(COLUMNS) - set(shown) <= {"BLEU", "seeds to settle", "epochs to {reference}'s best", "seconds to it"}
+    empty = {"BLEU", "seeds to settle", "epochs to {reference}'s best", "seconds to it", "temperature"}
+    assert set(COLUMNS) - set(shown) <= empty
     assert lines[0] == f"| {' | '.join(table_headings(compared, shown))} |"
     assert "against one-hot" in lines[0]
     assert lines[3] == f"| {' | '.join(table_cells(compared.rows[1], shown))} |"
@@ -193,33 +193,21 @@ def row(label: str, low: float, high: float, runs: int = 3, settle: int | None =
 ONE_HOT = row("one-hot", 0, 0)
 
 
-@pytest.mark.parametrize(
-    ("rows", "sentence"),
-    [
-        (
-            [ONE_HOT, row("a", 0.01, 0.03), row("b", -0.02, -0.01)],
-            "Better than one-hot: a. Worse than one-hot: b. (3 seeds",
-        ),
-        ([ONE_HOT, row("a", 0.01, 0.03), row("b", -0.01, 0.03)], "Better than one-hot: a. No significant difference"),
-        ([ONE_HOT, row("a", -0.01, 0.01)], "No significant difference to one-hot. (3 seeds"),
-        ([row("one-hot", nan, nan, 1), row("a", nan, nan, 1)], "One seed cannot separate a difference"),
-        ([row("a", nan, nan)], "There is no run of the reference"),
-        ([ONE_HOT], "one-hot is the only objective"),
-        (
-            [ONE_HOT, row("a", nan, nan)._replace(difference=nan)],
-            "No other objective shares a seed with one-hot",
-        ),
-    ],
-)
-def test_the_verdict_goes_as_far_as_the_seeds(rows: list[Row], sentence: str):
-    reference = "one-hot" if rows[0].label == "one-hot" else None
-    assert comparison_verdict(Comparison(rows, reference, "digits", "given", Path(), {}, [])).startswith(sentence)
+def said(*rows: Row, reference: str | None = "one-hot") -> str:
+    verdict = Comparison(list(rows), reference, "digits", "given", Path(), {}, []).verdict
+    return " ".join([str(verdict), *verdict.details])
 
 
 def test_the_verdict_says_how_many_seeds_would_settle_it():
-    rows = [ONE_HOT, row("a", -0.01, 0.01, settle=40), row("b", -0.01, 0.02, settle=9), row("c", 0.01, 0.02, settle=2)]
-    said = comparison_verdict(Comparison(rows, "one-hot", "digits", "given", Path(), {}, []))
-    assert said.endswith("About 9 seeds would show the difference of b if it is this large.")
+    rows = [ONE_HOT, row("a", -0.01, 0.01, settle=40), row("b", -0.01, 0.02, settle=9)]
+    assert said(*rows).endswith("About 9 seeds would show the difference of b if it is this large.")
+    assert "seeds would" not in said(*rows, row("c", 0.01, 0.02, settle=2))  # what is shown needs no more seeds
+
+
+def test_the_verdict_says_that_test_data_are_what_is_needed():
+    rows = [ONE_HOT, row("a", -0.01, 0.01)._replace(samples_to_settle=4000)]
+    needed = "more test data is what is needed: about 4,000 test samples with 3 seeds if it is this large."
+    assert said(*rows).endswith(f"More seeds would not show the difference of a; {needed}")
 
 
 def test_every_column_has_a_cell():
@@ -227,14 +215,17 @@ def test_every_column_has_a_cell():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "name"),
+    ("wrong", "message"),
     [
-        ({"options": {"semantic-smoothing": {"relation": torch.eye(10)}}}, "relation"),
-        ({"taxonomy": labelkin.Taxonomy.from_nested(["a", "b"])}, "taxonomy"),
+        (
+            {"options": {"semantic-smoothing": {"relation": torch.eye(10)}}},
+            "relation: expected a number, a string or a list",
+        ),
+        ({"taxonomy": labelkin.Taxonomy.from_nested(["a", "b"])}, "taxonomy: expected a name"),
     ],
 )
-def test_what_cannot_be_recorded_is_refused_before_anything_is_written(wrong: dict, name: str, tmp_path: Path):
-    with pytest.raises(InputError, match=f"{name}: expected a number, a string or a list"):
+def test_what_cannot_be_recorded_is_refused_before_anything_is_written(wrong: dict, message: str, tmp_path: Path):
+    with pytest.raises(InputError, match=message):
         labelkin.compare(objectives=["semantic-smoothing"], out=tmp_path / "runs", epochs=1, **wrong)
     assert not (tmp_path / "runs").exists()
 

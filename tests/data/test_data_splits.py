@@ -1,13 +1,15 @@
 """Stratified splits, subsets and label noise, on the labels of scikit-learn's digits."""
 
 from collections import Counter
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits
 
 from labelkin._checks import InputError
-from labelkin.data import calibration_part, label_noise, load, stratified, subset
+from labelkin.data import calibration_part, fold_part, label_noise, load, stratified, subset
 
 DIGITS = torch.from_numpy(load_digits().target).long()
 NAMES = [str(k) for k in range(10)]
@@ -138,3 +140,57 @@ def test_a_validation_split_takes_the_place_of_the_calibration_part():
     found = load("digits", calibration=0.1, validation_fraction=0.1)
     assert found.calibration is None
     assert len(found.train) == len(load("digits", validation_fraction=0.1).train)
+
+
+@pytest.mark.parametrize("folds", [2, 5, 10])
+def test_every_sample_is_in_one_fold_and_every_fold_has_its_share_of_every_class(folds: int):
+    parts = [fold_part(DIGITS, folds, fold, seed=1, classes=NAMES) for fold in range(folds)]
+    assert sorted(i for _, part in parts for i in part.tolist()) == list(range(len(DIGITS)))
+    counts = Counter(DIGITS.tolist())
+    for rest, part in parts:
+        assert sorted(rest.tolist() + part.tolist()) == list(range(len(DIGITS)))
+        assert abs(len(part) - len(DIGITS) / folds) < 1
+        for k, taken in Counter(DIGITS[part].tolist()).items():
+            assert abs(taken - counts[k] / folds) <= 1
+
+
+def test_folds_depend_on_the_seed_alone():
+    first, again, other = (fold_part(DIGITS, 5, 2, seed=seed, classes=NAMES).part for seed in (3, 3, 4))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """The digits without a test split of their own."""
+    np.savez(tmp_path / "digits.npz", x=load_digits().data, y=load_digits().target)
+    return tmp_path / "digits.npz"
+
+
+def test_a_fold_is_the_test_split(table: Path):
+    whole = load(table, folds=4, fold=1, seed=2)
+    assert (len(whole.train), len(whole.test)) == (1348, 449)
+    assert len(load(table, folds=4, fold=0, seed=2).test) == 450
+    held = load(table, folds=4, fold=1, seed=2, validation_fraction=0.1)
+    assert torch.equal(held.test.targets, whole.test.targets)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"folds": 5}, "fold: expected a number with folds"),
+        ({"fold": 0}, "folds: expected a number with fold"),
+        ({"folds": 5, "fold": 5}, "fold: expected a number from 0 to 4 for 5 folds, got 5"),
+        ({"folds": 1, "fold": 0}, "folds: expected"),
+        ({"folds": 9999, "fold": 0}, "folds: expected at most one per sample"),
+        ({"folds": 5, "fold": 0, "test_fraction": 0.2}, "test_fraction: does not apply with folds"),
+    ],
+)
+def test_folds_that_make_no_sense_are_refused(given: dict, message: str, table: Path):
+    with pytest.raises(InputError, match=message):
+        load(table, **given)
+
+
+def test_data_with_a_test_split_have_no_folds():
+    with pytest.raises(InputError, match="folds: does not apply to digits, which already has this split"):
+        load("digits", folds=5, fold=0)

@@ -107,6 +107,19 @@ def test_average_distance_by_a_loop(kind: str, shape: str):
             expected.append(sum(distance(true, label) for label in best) / k)
         assert found.values.tolist() == pytest.approx(expected)
         assert found.mean == pytest.approx(sum(expected) / len(expected))
+        least = [sum(sorted(distance(true, label) for label in range(24))[:k]) / k for true in target.tolist()]
+        assert metrics.least_average_distance(target, tree, k=k, distance=kind).values.tolist() == pytest.approx(least)
+
+
+def test_no_ranking_comes_below_the_least_average_distance():
+    tree = random_taxonomy(np.random.default_rng(2), 12, "unbalanced")
+    target = torch.arange(12)
+    best = -torch.from_numpy(tree.distance("height")).double()
+    floor = metrics.least_average_distance(target, tree, k=5)
+    assert metrics.average_distance(best, target, tree, k=5).values.tolist() == pytest.approx(floor.values.tolist())
+    assert metrics.average_distance(torch.rand(12, 12), target, tree, k=5).mean >= floor.mean
+    with pytest.raises(InputError, match="k: expected at most the number of classes, 12"):
+        metrics.least_average_distance(target, tree, k=13)
 
 
 def test_average_distance_at_1_counts_hits_and_severity_does_not():

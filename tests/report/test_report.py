@@ -25,7 +25,7 @@ from labelkin.report import read_comparisons, targets, write_model_page, write_r
 from labelkin.report._build_page import build_page
 from labelkin.report._groups import superclasses
 from labelkin.report._images import png_uri
-from labelkin.report._leaderboard import COLUMNS, leaderboard, verdict
+from labelkin.report._leaderboard import COLUMNS, COST_COLUMNS, leaderboard
 from labelkin.report._mistakes import examples_note, mistakes_of
 from labelkin.report._page_model import Page, Panel
 from labelkin.report._provenance import compare_command
@@ -121,22 +121,22 @@ ALONE = row("one-hot", 0.0, nan, nan, runs=1)
     ],
 )
 def test_the_first_sentence_says_what_may_be_said(rows: list[Row], kind: str, advice: str, sentence: str):
-    found = verdict(compared(*rows))
+    found = compared(*rows).verdict
     assert (found.kind, found.advice, str(found)) == (kind, advice, sentence)
 
 
 def test_without_a_reference_nothing_is_compared():
     alone = [row("a", nan, nan, nan), row("b", nan, nan, nan)]
-    found = verdict(compared(*alone, reference=None))
+    found = compared(*alone, reference=None).verdict
     assert (found.kind, found.winner, found.advice) == ("no reference", None, "Add a reference")
     assert str(found).startswith("No run of the reference has finished, so no differences are known; a has the highest")
 
 
 def test_a_reference_alone_or_with_other_seeds_is_not_compared():
-    found = verdict(compared(REFERENCE))
+    found = compared(REFERENCE).verdict
     assert (found.kind, found.advice) == ("no reference", "Add objectives")
     assert str(found) == "one-hot is the only objective with finished runs; its accuracy is 90.00 %."
-    other = verdict(compared(REFERENCE, row("a", nan, nan, nan)))
+    other = compared(REFERENCE, row("a", nan, nan, nan)).verdict
     assert (other.kind, other.advice) == ("no reference", "Use the same seeds")
     assert str(other).startswith("No objective has a run with the same seed as one-hot")
 
@@ -151,18 +151,18 @@ def test_a_reference_alone_or_with_other_seeds_is_not_compared():
         ),
         (
             [0.001, -0.01],
-            "Of 2 objectives, 1 is shown to be more accurate than one-hot and 0 are shown to be less accurate.",
+            "Of 2 objectives, 1 is shown to be more accurate than one-hot (o0) and 0 are shown to be less accurate.",
         ),
         (
             [0.001, 0.001, -0.01, -0.01, -0.03],
-            "Of 5 objectives, 2 are shown to be more accurate than one-hot and 1 is shown to be less accurate. By chance "
-            "alone, about 0.1 would look better.",
+            "Of 5 objectives, 2 are shown to be more accurate than one-hot (o0, o1) and 1 is shown to be less accurate "
+            "(o4). By chance alone, about 0.1 would look better.",
         ),
     ],
 )
 def test_objectives_are_counted_in_the_singular_and_the_plural(lows: list[float], expected: str | None):
     rows = [row(f"o{i}", low + 0.01, low, low + 0.02, severity=nan) for i, low in enumerate(lows)]
-    assert verdict(compared(REFERENCE, *rows)).details == (() if expected is None else (expected,))
+    assert compared(REFERENCE, *rows).verdict.details == (() if expected is None else (expected,))
 
 
 @pytest.mark.parametrize(("count", "start"), [(1, "This confusion makes up"), (2, "These 2 confusions make up")])
@@ -191,14 +191,15 @@ def test_confusions_are_counted_in_the_singular_and_the_plural(count: int, start
 def test_milder_mistakes_are_claimed_only_where_the_seeds_show_them(theirs: list[float], expected: str):
     rows = [REFERENCE._replace(severity=3.0), row("a", 0.0, -0.01, 0.01), row("worse", -0.1, -0.2, -0.05, severity=0.1)]
     found = compared(*rows, severities={"one-hot": [3.0, 3.1, 2.9], "a": theirs, "worse": [0.1] * 3})
-    assert verdict(found).details[1].startswith(expected)
+    assert found.verdict.details[1].startswith(expected)
 
 
 @pytest.mark.parametrize(("rivals", "said"), [(1, False), (4, False), (5, True)])
 def test_the_notes_mention_chance_only_for_several_objectives(rivals: int, said: bool):
     rows = [row(f"o{i}", 0.01, 0.001, 0.02) for i in range(rivals)]
-    notes = " ".join(leaderboard(compared(REFERENCE, *rows), []).notes)
-    assert ("look better by chance alone" in notes) == said
+    found = compared(REFERENCE, *rows)
+    notes = " ".join([*leaderboard(found, []).notes, *found.verdict.details])
+    assert ("By chance alone" in notes) == said
     assert "Of 1 objectives" not in notes
 
 
@@ -218,6 +219,25 @@ def test_the_leaderboard_ranks_by_accuracy_and_draws_intervals_to_scale():
     assert board.zero == pytest.approx(0.06 + 0.88 * 3 / 4.8, abs=1e-4)
     severity = 1 + [column.title for column in COLUMNS].index("severity")
     assert [line.cells[severity].best for line in board.lines] == [False, False, True]
+
+
+def test_the_leaderboard_ranks_by_cost_where_it_decides():
+    def decided(label: str, low: float, high: float) -> Row:
+        change = (low + high) / 2
+        given = {"cost_difference": change / 2, "cost_low": low / 2, "cost_high": high / 2, "cost": 0.5 + change / 2}
+        given |= {"cost_change": change, "cost_change_low": low, "cost_change_high": high}
+        return row(label, 0.0, -0.01, 0.01)._replace(basis="calibrated", decided_accuracy=0.8, **given)
+
+    rows = [decided("dear", 0.02, 0.1), decided("one-hot", 0.0, 0.0), decided("cheap", -0.12, -0.04)]
+    board = leaderboard(compared(*rows), [])
+    assert [line.label for line in board.lines] == ["cheap", "one-hot", "dear"]
+    assert board.columns[:2] == (("cost", False), ("against one-hot %", False))
+    titles = [title for title, _ in board.columns]
+    assert "AHD@5 above floor" not in titles  # unknown in all rows
+    assert set(titles) - {"against one-hot %"} <= {column.title for column in COST_COLUMNS}
+    better, reference, worse = (line.cells[1] for line in board.lines)
+    assert (better.text, better.spread, better.tone) == ("−8.0", "−12.0 to −4.0", "better")
+    assert (reference.text, worse.tone) == ("reference", "worse")
 
 
 @pytest.mark.long

@@ -159,6 +159,26 @@ def test_deciding_by_cost_is_drawn_from_before_to_after():
     assert [list(trace.y) for trace in lines] == [[r.severity, r.crm_severity] for r in ROWS]
 
 
+def test_calibrated_decisions_are_drawn_where_they_decide():
+    decided = [
+        row._replace(
+            basis="calibrated",
+            cost=0.5 - 0.01 * i,
+            cost_difference=-0.01 * i,
+            decided_accuracy=0.5 + 0.1 * i,
+            decided_severity=2.0 - 0.1 * i,
+        )
+        for i, row in enumerate(ROWS)
+    ]
+    compared = Comparison(decided, ROWS[0].label, "digits", "given", Path("runs"), {}, [])
+    figure = figures.accuracy_severity(compared)
+    last = len(ROWS) - 1  # the best in both, so it alone is the front
+    assert list(figure.data[0].x) == pytest.approx([50 + 10 * last])
+    assert list(figure.data[0].y) == pytest.approx([2.0 - 0.1 * last])
+    ends = [trace.x[1] for trace in figures.decisions(compared).data if trace.mode == "lines+markers"]
+    assert ends == pytest.approx([50 + 10 * i for i in range(len(ROWS))])
+
+
 def test_curves_have_a_band_a_level_and_a_star():
     curves = [
         Curve("one-hot", (1, 2, 3), (0.5, 0.8, 0.7), (0.1, 0.1, 0.1), 2),

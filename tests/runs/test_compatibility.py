@@ -128,9 +128,18 @@ def numbers_in_tables(text: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("name", ["results.md", "reproduction.md", "choosing.md"])
 def test_old_results_files_regenerate_the_documents(name: str):
+    """Every number of the old tables is there, in its order; later versions add columns and tables."""
     expected = numbers_in_tables((FIXTURES / "docs" / name).read_text(encoding="utf-8"))
     assert sum(map(len, expected)) > 50
-    assert numbers_in_tables(documents(FIXTURES / "results")[name]) == expected
+    rows = iter(numbers_in_tables(documents(FIXTURES / "results")[name]))
+    for row in filter(None, expected):
+        assert any(is_part(row, new) for new in rows), row
+
+
+def is_part(row: list[str], of: list[str]) -> bool:
+    """Whether the numbers of a row are in another one, in the same order."""
+    left = iter(of)
+    return all(number in left for number in row)
 
 
 def test_settings_that_were_added_later_stay_out_of_the_id_at_their_former_values(monkeypatch: pytest.MonkeyPatch):

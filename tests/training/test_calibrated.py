@@ -118,6 +118,9 @@ def test_the_average_distances_count_the_first_five_and_twenty_classes():
     distances = tree.distance("height", target.numpy()[:, None], best.numpy())
     assert found["decided_ahd5"] == pytest.approx(distances[:, :5].mean())
     assert found["decided_ahd20"] == pytest.approx(distances.mean())
+    # The true class, then the other four of its group at distance 1, then 15 of other groups at distance 2.
+    assert found["ahd5_floor"] == pytest.approx(4 / 5)
+    assert found["ahd20_floor"] == pytest.approx((4 + 2 * 15) / 20)
 
 
 def test_without_a_tree_the_decision_is_the_most_probable_class():

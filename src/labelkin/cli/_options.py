@@ -94,6 +94,10 @@ class EngineOptions:
         return {**asdict(self), "budget": seconds("budget", self.budget)}
 
 
+# Arguments of `labelkin.data.load` that have another name on the command line, where --seed is that of the training.
+ARGUMENTS = {"split_seed": "seed"}
+
+
 @dataclass(frozen=True, kw_only=True)
 class DataOptions:
     """Options of `labelkin.data.load`."""
@@ -116,6 +120,20 @@ class DataOptions:
             "--test",
             help="Fraction used for testing if the data have no test set. Default: 0.2 (sentence pairs: 0.1).",
             metavar="FRACTION",
+            rich_help_panel="Data",
+        ),
+    ] = None
+    split_seed: Annotated[
+        int,
+        Option(
+            help="Seed of the random splits, of --subset and of --label-noise.", metavar="N", rich_help_panel="Data"
+        ),
+    ] = 0
+    folds: Annotated[
+        int | None,
+        Option(
+            help="Cross-validate with this many folds if the data have no test set: each sample is tested once.",
+            metavar="K",
             rich_help_panel="Data",
         ),
     ] = None
@@ -167,7 +185,8 @@ class DataOptions:
         given = {**asdict(self), "classes": words(self.classes), "features": words(self.features)}
         given["remove"] = words(self.remove)
         given |= {name: str(given[name]) for name in ("data_dir", "labels") if given[name] is not None}
-        return {field.name: given[field.name] for field in fields(self) if given[field.name] != field.default}
+        chosen = {field.name: given[field.name] for field in fields(self) if given[field.name] != field.default}
+        return {ARGUMENTS.get(name, name): value for name, value in chosen.items()}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -90,19 +90,18 @@ def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def say_comparison(comparison: Comparison, form: str = "text") -> None:
     """Print a comparison as "text", "markdown" or "csv"."""
     from labelkin.comparison import (
-        TERMINAL_COLUMNS,
         comparison_as_csv,
         comparison_as_markdown,
         comparison_notes,
         table_cells,
-        table_columns,
         table_headings,
+        terminal_columns,
     )
 
     if form != "text":
         say({"markdown": comparison_as_markdown, "csv": comparison_as_csv}[form](comparison).rstrip("\n"))
         return
-    shown = table_columns(comparison, TERMINAL_COLUMNS)
+    shown = terminal_columns(comparison)
     say_table(table_headings(comparison, shown), [table_cells(row, shown) for row in comparison.rows])
     say("")
     for note in comparison_notes(comparison):

@@ -24,6 +24,7 @@ def train(
         str | None, Option(help="Objective to train; see `labelkin objectives`.", metavar="NAME")
     ] = None,
     seed: Annotated[int, Option(help="Random seed of initial weights and batches.")] = 0,
+    fold: Annotated[int | None, Option(help="With --folds K: the fold to test on, 0 to K - 1.", metavar="N")] = None,
     out: Annotated[Path | None, Option(help="Folder of the run. Default: runs/OBJECTIVE-seedSEED-ID.")] = None,
     resume: Annotated[
         Path | None, Option(help="Resume the run in this folder with the settings of its config.json.", metavar="DIR")
@@ -52,13 +53,17 @@ def train(
         )
     else:
         corpus.check(data)
+        if (fold is None) != (data_options.folds is None):
+            raise InputError(
+                "--folds and --fold: expected both, as in `--folds 5 --fold 0`; `labelkin compare` trains all folds."
+            )
         spec = RunSpec(
             data=data,
             objective=objective,
             backbone=method.backbone,
             taxonomy=method.taxonomy,
             settings=Settings.of(seed=seed, **training.settings()),
-            data_options={**data_options.chosen(), **corpus.chosen()},
+            data_options={**data_options.chosen(), **({} if fold is None else {"fold": fold}), **corpus.chosen()},
             options=method.options.get(objective, {}),
         )
         check_options_are_used(method.options, [objective])

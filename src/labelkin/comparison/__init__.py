@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from labelkin.comparison._api import compare_stored_runs as compare_stored_runs
     from labelkin.comparison._api import demo as demo
     from labelkin.comparison._api import plan_for as plan_for
+    from labelkin.comparison._cost_verdict import decides_on_cost as decides_on_cost
+    from labelkin.comparison._crossed import Crossed as Crossed
+    from labelkin.comparison._crossed import crossed as crossed
     from labelkin.comparison._execute import Outcome as Outcome
     from labelkin.comparison._execute import best_grid_points as best_grid_points
     from labelkin.comparison._execute import check_runs as check_runs
@@ -23,44 +26,52 @@ if TYPE_CHECKING:
     from labelkin.comparison._plan import Arm as Arm
     from labelkin.comparison._plan import Plan as Plan
     from labelkin.comparison._plan import Planned as Planned
-    from labelkin.comparison._plan import read_plan as read_plan
+    from labelkin.comparison._plan_file import read_plan as read_plan
+    from labelkin.comparison._rows import DECIDING as DECIDING
+    from labelkin.comparison._rows import Row as Row
+    from labelkin.comparison._rows import rows_of_decisions as rows_of_decisions
     from labelkin.comparison._statistics import Paired as Paired
     from labelkin.comparison._statistics import better_by_chance as better_by_chance
     from labelkin.comparison._statistics import paired as paired
     from labelkin.comparison._summary import REFERENCE as REFERENCE
     from labelkin.comparison._summary import Comparison as Comparison
-    from labelkin.comparison._summary import Row as Row
     from labelkin.comparison._summary import comparison_titles as comparison_titles
     from labelkin.comparison._summary import describe_tree as describe_tree
     from labelkin.comparison._summary import group_by_setting as group_by_setting
     from labelkin.comparison._summary import runs_with_labels as runs_with_labels
     from labelkin.comparison._summary import summarize as summarize
-    from labelkin.comparison._table import TERMINAL_COLUMNS as TERMINAL_COLUMNS
     from labelkin.comparison._table import UNDEFINED as UNDEFINED
     from labelkin.comparison._table import comparison_as_csv as comparison_as_csv
     from labelkin.comparison._table import comparison_as_markdown as comparison_as_markdown
     from labelkin.comparison._table import comparison_notes as comparison_notes
-    from labelkin.comparison._table import comparison_verdict as comparison_verdict
     from labelkin.comparison._table import table_cells as table_cells
     from labelkin.comparison._table import table_columns as table_columns
     from labelkin.comparison._table import table_headings as table_headings
+    from labelkin.comparison._table import terminal_columns as terminal_columns
+    from labelkin.comparison._verdict import Verdict as Verdict
+    from labelkin.comparison._verdict import signed as signed
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "_api": ["compare", "compare_plan"],
         "_execute": ["Outcome", "execute"],
-        "_plan": ["Arm", "Plan", "Planned", "read_plan"],
-        "_summary": ["Comparison", "Row", "summarize"],
+        "_plan": ["Arm", "Plan", "Planned"],
+        "_plan_file": ["read_plan"],
+        "_rows": ["Row"],
+        "_summary": ["Comparison", "summarize"],
+        "_verdict": ["Verdict"],
     },
     internal={
         "_api": ["compare_stored_runs", "demo", "plan_for"],
+        "_cost_verdict": ["decides_on_cost"],
+        "_crossed": ["Crossed", "crossed"],
         "_execute": ["best_grid_points", "check_runs", "describe_plan", "is_finished"],
         "_plan": ["PROTOCOLS"],
+        "_rows": ["DECIDING", "rows_of_decisions"],
         "_statistics": ["Paired", "better_by_chance", "paired"],
         "_summary": ["REFERENCE", "group_by_setting", "comparison_titles", "runs_with_labels", "describe_tree"],
         "_table": [
-            "TERMINAL_COLUMNS",
             "UNDEFINED",
             "comparison_as_csv",
             "comparison_as_markdown",
@@ -68,7 +79,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "table_columns",
             "table_headings",
             "comparison_notes",
-            "comparison_verdict",
+            "terminal_columns",
         ],
+        "_verdict": ["signed"],
     },
 )

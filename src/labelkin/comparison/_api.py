@@ -20,6 +20,7 @@ def compare(
     *,
     objectives: Sequence[str] | None = None,
     seeds: Sequence[int] = (0,),
+    folds: int | None = None,
     backbone: str | None = None,
     taxonomy: str | None = None,
     out: str | os.PathLike[str] = "runs",
@@ -37,6 +38,8 @@ def compare(
         data: A name or path for `labelkin.data.load`, or a parallel corpus.
         objectives: Names in `labelkin.OBJECTIVES`. None trains all of them.
         seeds: Each objective is trained once per seed.
+        folds: The number of folds for cross-validation of data without a test split. None tests on one split, whose seed is
+            `data_options={"seed": N}`.
         backbone: A name for `labelkin.models.build`. None chooses one by the shape of the data.
         taxonomy: The name of a shipped tree, a file, or "wordnet". None uses the tree of the data, or builds one from them.
         out: The folder of the runs.
@@ -60,6 +63,7 @@ def compare(
         os.fspath(data),
         objectives=objectives,
         seeds=seeds,
+        folds=folds,
         backbone=backbone,
         taxonomy=taxonomy,
         data_options=data_options,
@@ -74,6 +78,7 @@ def plan_for(
     *,
     objectives: Sequence[str] | None = None,
     seeds: Sequence[int] = (0,),
+    folds: int | None = None,
     backbone: str | None = None,
     taxonomy: str | None = None,
     data_options: Mapping[str, Any] | None = None,
@@ -109,6 +114,7 @@ def plan_for(
         data_options=dict(data_options or {}),
         arms=tuple(arms),
         seeds=tuple(own_seeds),
+        folds=folds,
         training=dict(training or {}),
     )
 
@@ -157,7 +163,7 @@ def _record(store: Path, run: Planned) -> Record | None:
     record = read_record(store / run.name)
     if record is None or "data_id" in record.config:
         return record
-    return record._replace(config={**record.config, "data_id": data_id(run.spec)})
+    return record._replace(config={**record.config, "data_id": data_id(run.spec, with_fold=False)})
 
 
 def _check_either(options: Mapping[str, Mapping[str, Any]], grids: Mapping[str, Mapping[str, Any]]) -> None:

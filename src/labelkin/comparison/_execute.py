@@ -101,8 +101,14 @@ def describe_plan(plan: Plan, store: Path) -> str:
     """Describe the runs of a plan in one line."""
     runs = _once(plan.runs())
     done = sum(is_finished(store, run) for run in runs)
-    several = {"backbones": plan.backbone, "trees": plan.taxonomy, "objectives": plan.arms, "seeds": plan.seeds}
-    shape = " x ".join([", ".join(plan.data), *(f"{len(of)} {name}" for name, of in several.items() if len(of) > 1)])
+    several = {
+        "backbones": len(plan.backbone),
+        "trees": len(plan.taxonomy),
+        "objectives": len(plan.arms),
+        "seeds": len(plan.seeds),
+        "folds": plan.folds or 1,
+    }
+    shape = " x ".join([", ".join(plan.data), *(f"{count} {name}" for name, count in several.items() if count > 1)])
     return f"{shape}: {len(runs)} runs, {done} finished, {len(runs) - done} to do in {store}."
 
 

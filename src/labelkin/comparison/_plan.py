@@ -1,16 +1,12 @@
-"""Comparison plans: objectives, grids and seeds on one data set, and their YAML files."""
+"""Comparison plans: objectives, grids and seeds on one data set."""
 
-import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import product
-from pathlib import Path
 from typing import Any, Self
 
 from labelkin._checks import InputError, check_choice, check_count, check_names, listed, near
-from labelkin._extras import require
 from labelkin.objectives import OBJECTIVES
 from labelkin.runs import (
     RunSpec,
@@ -93,8 +89,9 @@ class Planned:
 
     @property
     def title(self) -> str:
-        """The label with the values from a grid and the seed, such as `"label-embedding tau=3 seed 0"`."""
-        return f"{self.point} seed {self.spec.settings.seed}"
+        """The label with the values from a grid, the seed and the fold, such as `"label-embedding tau=3 seed 0"`."""
+        fold = self.spec.data_options.get("fold")
+        return f"{self.point} seed {self.spec.settings.seed}{'' if fold is None else f' fold {fold}'}"
 
     @property
     def point(self) -> str:
@@ -118,6 +115,8 @@ class Plan:
         data_options: Keyword arguments of `labelkin.data.load`.
         arms: The objectives with their options.
         seeds: One run per seed.
+        folds: The number of folds for cross-validation of data without a test split: one run per seed and fold. None tests on
+            one split.
         training: Fields of `labelkin.training.Settings`.
         protocol: "clean" or "as-published".
         reference: The label that the others are compared with.
@@ -135,6 +134,7 @@ class Plan:
     data_options: Mapping[str, Any] = field(default_factory=dict)
     arms: tuple[Arm, ...] = ()
     seeds: tuple[int, ...] = (0,)
+    folds: int | None = None
     training: Mapping[str, Any] = field(default_factory=dict)
     protocol: str = "clean"
     reference: str | None = REFERENCE
@@ -146,6 +146,12 @@ class Plan:
             raise InputError("seeds: expected at least one seed.")
         for seed in self.seeds:
             check_count("seed", seed, least=0)
+        if self.folds is not None:
+            check_count("folds", self.folds, least=2)
+        if given := {"folds", "fold"} & set(self.data_options):
+            raise InputError(
+                f"data_options: a plan trains all folds; leave {listed(sorted(given))} out, and set `folds: K`."
+            )
         for name in ("data", "backbone", "taxonomy", "seeds"):
             _check_once(name, getattr(self, name))
         for name, allowed in UNFAIR.items() if self.protocol == "clean" else ():
@@ -187,7 +193,7 @@ class Plan:
                     objective=arm.objective,
                     backbone=backbone,
                     taxonomy=taxonomy,
-                    data_options=dict(self.data_options),
+                    data_options={**self.data_options, **fold},
                     options=options,
                     settings=replace(
                         Settings.of(**{**self.training, **arm.training}) if arm.training else settings, seed=seed
@@ -195,11 +201,15 @@ class Plan:
                 ),
                 tuple(arm.grid),
             )
-            for data, backbone, taxonomy, seed, arm in product(
-                self.data, self.backbone, self.taxonomy, self.seeds, self.arms
+            for data, backbone, taxonomy, seed, fold, arm in product(
+                self.data, self.backbone, self.taxonomy, self.seeds, self._folds(), self.arms
             )
             for options in arm.points()
         ]
+
+    def _folds(self) -> list[dict[str, int]]:
+        """Return the data options of each fold; without folds, a list with none."""
+        return [{}] if self.folds is None else [{"folds": self.folds, "fold": fold} for fold in range(self.folds)]
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -270,73 +280,3 @@ def _arm(label: str, given: Any) -> Arm:
             raise InputError(f"{label}: expected a list of values for the grid of {name!r}, got {values!r}.")
     fixed = {name: value for name, value in options.items() if name not in grid}
     return Arm(label=label, objective=objective, options=fixed, grid=grid, training=training)
-
-
-_SCIENTIFIC = re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$")
-
-
-def read_plan(path: str | os.PathLike[str]) -> Plan:
-    """Read a plan from a YAML file.
-
-    Duplicate keys are refused, because YAML would silently drop the first.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The plan.
-
-    Example:
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from labelkin.comparison import read_plan
-        >>> file = Path(tempfile.mkdtemp(), "plan.yaml")
-        >>> size = file.write_text("data: digits\\nobjectives: [one-hot, label-smoothing]\\nseeds: [0, 1, 2]")
-        >>> len(read_plan(file).runs())
-        6
-    """
-    yaml = require("yaml", extra="yaml", use="reading a plan")
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such plan.") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: expected UTF-8 text, got another encoding at byte {error.start}.") from error
-    try:
-        values = yaml.load(text, Loader=_loader(yaml))
-    except RecursionError as error:
-        raise InputError(f"{path}: not a plan, because its lists are nested too deeply.") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = "" if mark is None else f" at line {mark.line + 1}"
-        raise InputError(f"{path}: not YAML{where} ({getattr(error, 'problem', None) or error}).") from error
-    if not isinstance(values, dict):
-        raise InputError(f"{path}: expected keys such as `data` and `objectives`, got {type(values).__name__}.")
-    try:
-        plan = Plan.from_dict(values)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    if values.get("data") is None:
-        raise InputError(f"{path}: expected the key `data`, a name or path such as `data: digits`; it is missing.")
-    return plan
-
-
-def _loader(yaml: Any) -> Any:
-    """Return a safe loader that refuses duplicate keys and reads `1e-3` as a number (YAML 1.1 reads it as text)."""
-
-    class Strict(yaml.SafeLoader):  # type: ignore[misc]
-        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-            known: list[Any] = []
-            for key_node, _ in node.value:
-                key = self.construct_object(key_node, deep=True)
-                if key in known:
-                    raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {key!r} is given twice", key_node.start_mark
-                    )
-                known.append(key)
-            mapping: dict[Any, Any] = super().construct_mapping(node, deep)
-            return mapping
-
-    Strict.yaml_implicit_resolvers = {k: list(v) for k, v in yaml.SafeLoader.yaml_implicit_resolvers.items()}
-    Strict.add_implicit_resolver("tag:yaml.org,2002:float", _SCIENTIFIC, list("-+0123456789."))
-    return Strict

@@ -9,6 +9,7 @@ import numpy as np
 
 LEVEL = 0.95
 POWER = 2.8016  # standard errors for a power of 80 % at the 5 % level
+POWER_QUANTILE = 0.8416  # of the normal distribution at 80 %
 RESAMPLES = 10_000
 TIE = 1e-9  # relative to a mean; smaller spreads are rounding errors
 MOST_SEEDS = 1_000  # larger answers are reported as None
@@ -66,12 +67,12 @@ def seeds_to_settle(difference: float, spread: float) -> int | None:
     if difference == 0:
         return None
     count = max(2, ceil((POWER * spread / difference) ** 2))
-    while count <= MOST_SEEDS and (student(count - 1) + 0.8416) * spread > abs(difference) * sqrt(count):
+    while count <= MOST_SEEDS and (student(count - 1) + POWER_QUANTILE) * spread > abs(difference) * sqrt(count):
         count += 1
     return count if count <= MOST_SEEDS else None
 
 
-def student(freedom: int) -> float:
+def student(freedom: float) -> float:
     """Return the half-width of Student's 95 % interval in standard errors."""
     from scipy.special import stdtrit  # imported here, because listing runs does not need scipy
 

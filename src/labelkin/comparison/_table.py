@@ -7,14 +7,15 @@ from html import escape
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
+from labelkin._checks import counted
 from labelkin._files import csv_text
-from labelkin.comparison._statistics import better_by_chance
+from labelkin.comparison._cost_verdict import decides_on_cost
+from labelkin.comparison._rows import CALIBRATED, Row
 
 if TYPE_CHECKING:
-    from labelkin.comparison._summary import Comparison, Row
+    from labelkin.comparison._summary import Comparison
 
 UNDEFINED = "–"
-MANY = 5  # with fewer objectives, the number that looks better by chance rounds to 0
 Cell = Callable[["Row"], str]
 
 
@@ -38,9 +39,35 @@ def _difference(row: Row) -> str:
     return _points(row.difference) + interval
 
 
+def _change(row: Row) -> str:
+    """Return the difference in cost in percent of the reference's cost."""
+    if isnan(row.cost_change):
+        return UNDEFINED
+    middle, low, high = (
+        f"{round(100 * value, 1) + 0.0:+.1f}" for value in (row.cost_change, row.cost_change_low, row.cost_change_high)
+    )
+    return middle if isnan(row.cost_low) else f"{middle} [{low}, {high}]"
+
+
+def _above(value: float, floor: float) -> str:
+    """Return an average distance and how far it is above the least that the tree allows."""
+    return _plain(value) + ("" if isnan(value) or isnan(floor) else f" ({round(value - floor, 3) + 0.0:+.3f})")
+
+
 COLUMNS: dict[str, Cell] = {
     "objective": lambda row: row.label,
     "n": lambda row: str(row.runs),
+    "test samples": lambda row: UNDEFINED if row.test_samples is None else f"{row.test_samples:,}",
+    "cost": lambda row: _plain(row.cost) + ("" if isnan(row.cost_spread) else f" ± {row.cost_spread:.3f}"),
+    "cost against {reference} %": _change,
+    "costs are": lambda row: row.basis,
+    "decided accuracy %": lambda row: _percent(row.decided_accuracy, row.decided_accuracy_spread),
+    "decided severity": lambda row: _plain(row.decided_severity),
+    "decided AHD@5": lambda row: _above(row.decided_ahd5, row.ahd5_floor),
+    "decided AHD@20": lambda row: _above(row.decided_ahd20, row.ahd20_floor),
+    "decided ECE %": lambda row: _percent(row.decided_ece),
+    "temperature": lambda row: _plain(row.temperature, 2),
+    "argmax cost": lambda row: _plain(row.argmax_cost),
     "accuracy %": lambda row: _percent(row.accuracy, row.accuracy_spread),
     "against {reference}": _difference,
     "seeds to settle": lambda row: UNDEFINED if row.seeds_to_settle is None else str(row.seeds_to_settle),
@@ -75,6 +102,25 @@ TERMINAL_COLUMNS = (
 )
 
 
+# The same where the cost of decisions decides.
+COST_COLUMNS = (
+    "objective",
+    "cost",
+    "cost against {reference} %",
+    "decided accuracy %",
+    "decided severity",
+    "decided AHD@5",
+    "decided AHD@20",
+    "decided ECE %",
+    "seconds",
+)
+
+
+def terminal_columns(comparison: Comparison) -> list[str]:
+    """Return the columns for a terminal that are not empty in all rows."""
+    return table_columns(comparison, COST_COLUMNS if decides_on_cost(comparison) else TERMINAL_COLUMNS)
+
+
 def table_columns(comparison: Comparison, columns: Sequence[str] = tuple(COLUMNS)) -> list[str]:
     """Return the columns that are not empty in all rows."""
     return [c for c in columns if any(COLUMNS[c](row) not in ("", UNDEFINED) for row in comparison.rows)]
@@ -90,75 +136,72 @@ def table_cells(row: Row, columns: Sequence[str]) -> list[str]:
     return [COLUMNS[column](row) for column in columns]
 
 
-def comparison_verdict(comparison: Comparison) -> str:
-    """Return one sentence on the differences to the reference."""
-    reference = comparison.reference
-    others = [row for row in comparison.rows if row.label != reference]
-    rivals = [row for row in others if not isnan(row.difference)]
-    if reference is None:
-        return "There is no run of the reference, so nothing can be compared."
-    if not others:
-        return f"{reference} is the only objective; name others (--objectives) to compare it with."
-    if not rivals:
-        return f"No other objective shares a seed with {reference}, so nothing can be compared."
-    if all(isnan(row.difference_low) for row in rivals):
-        return "One seed cannot separate a difference from chance; use more, as in `labelkin compare --seeds 0,1,2`."
-    better = [row.label for row in rivals if row.difference_low > 0]
-    worse = [row.label for row in rivals if row.difference_high < 0]
-    found = [
-        f"{word} than {reference}: {', '.join(names)}."
-        for word, names in (("Better", better), ("Worse", worse))
-        if names
-    ]
-    rest = f"No significant difference to {reference}" + (" for the others." if found else ".")
-    if len(better) + len(worse) == len(rivals):
-        rest = ""
-    seeds = f"({max(row.runs for row in rivals)} seeds, 95 % intervals of the paired differences)"
-    return " ".join(part for part in (*found, rest, seeds) if part) + _advice(rivals)
-
-
-def _advice(rivals: Sequence[Row]) -> str:
-    """Say how many seeds would show the largest difference that is not significant."""
-    open_rows = [
-        row for row in rivals if row.difference_low <= 0 <= row.difference_high and row.seeds_to_settle is not None
-    ]
-    if not open_rows:
-        return ""
-    nearest = min(open_rows, key=lambda row: row.seeds_to_settle or 0)
-    if (nearest.seeds_to_settle or 0) <= nearest.runs:
-        return ""
-    return f" About {nearest.seeds_to_settle} seeds would show the difference of {nearest.label} if it is this large."
-
-
 def comparison_notes(comparison: Comparison) -> list[str]:
-    """Return what the table shows and how to read its columns, one sentence each."""
+    """Return the verdict, what the table leaves out, and how to read its columns."""
     name = comparison.reference or "the reference"
     spread = " ± is the standard deviation over seeds." if any(row.runs > 1 for row in comparison.rows) else ""
     unfinished = len(comparison.unfinished)
-    rivals = sum(row.label != comparison.reference for row in comparison.rows)
-    chance = (
-        f" Of {rivals} objectives, about {better_by_chance(rivals)} look better by chance alone."
-        if rivals >= MANY
-        else ""
-    )
+    verdict = comparison.verdict
+    left_out = []
+    if unfinished:
+        are = "has not finished and is" if unfinished == 1 else "have not finished and are"
+        left_out.append(f"{counted(unfinished, 'run')} {are} left out.")
+    if comparison.incomplete:
+        left_out.append(f"Left out, because folds are missing: {', '.join(comparison.incomplete)}.")
     return [
-        comparison_verdict(comparison),
-        *([f"{unfinished} of the runs have not finished and are left out."] if unfinished else []),
-        f"accuracy, top-5: on the test set; higher is better.{spread}",
+        " ".join([str(verdict), *verdict.details]),
+        *left_out,
+        *_cost_notes(comparison, name),
+        f"accuracy, top-5: on the test set{_size(comparison)}; higher is better.{spread}",
         f"against {name}: mean difference in percentage points of accuracy between runs with the same seed, with its 95 % "
-        f"interval (bootstrap, or Student's if wider).{chance}",
+        f"interval{_interval(comparison)}.",
         "severity: mean height of the lowest common ancestor of truth and prediction, over the mistakes; AHD@5: mean tree "
         "distance of the five best classes to the truth; lower is better. Compare both only on the same tree and "
         f'distance. Distance: height of the lowest common ancestor (distance="height"). Tree: {comparison.tree}.',
-        "CRM: after choosing the class of least expected tree distance; ECE: expected calibration error, the gap between "
-        "confidence and accuracy; front: no other objective is at least as good in both accuracy and severity.",
+        "CRM: after choosing the class of least expected tree distance, uncalibrated; ECE: expected calibration error, the gap "
+        "between confidence and accuracy; front: no other objective is at least as good in both accuracy and severity.",
         "seconds: training time of one run, without evaluation.",
     ]
 
 
+def _size(comparison: Comparison) -> str:
+    sizes = {row.test_samples for row in comparison.rows if row.test_samples is not None}
+    return f" of {counted(max(sizes), 'sample')}" if sizes else ""
+
+
+def _interval(comparison: Comparison) -> str:
+    if any(row.test_samples is not None for row in comparison.rows):
+        return (
+            " for new seeds and new test samples (variance components, Student's; at least as wide as over seeds alone)"
+        )
+    return " for new seeds on the same test samples (bootstrap, or Student's if wider)"
+
+
+def _cost_notes(comparison: Comparison, name: str) -> list[str]:
+    """Explain the columns about the cost of decisions; empty without costs."""
+    if all(isnan(row.cost) for row in comparison.rows):
+        return []
+    basis = {row.basis for row in comparison.rows if row.basis}
+    notes = [
+        "cost: mean tree distance from the true class to the decision, which is the class of least expected distance (CRM); "
+        f"lower is better. cost against {name}: its mean difference between runs with the same seed in percent of "
+        f"{name}'s cost, with the 95 % interval."
+    ]
+    if any(not isnan(row.decided_accuracy) for row in comparison.rows):
+        notes.append(
+            "decided: of these decisions; AHD@5 and AHD@20 with their distance above the least that the tree allows; "
+            "temperature: the scores are divided by it, fitted on held-out samples."
+        )
+    if basis - {CALIBRATED}:
+        notes.append(
+            "Costs are comparable only if they are calibrated; uncalibrated ones of earlier runs decide no verdict."
+        )
+    return notes
+
+
 def comparison_as_text(comparison: Comparison) -> str:
     """Return the table as aligned text."""
-    shown = table_columns(comparison, TERMINAL_COLUMNS)
+    shown = terminal_columns(comparison)
     lines = [table_headings(comparison, shown), *(table_cells(row, shown) for row in comparison.rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(shown))]
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines)
@@ -199,6 +242,9 @@ def comparison_as_dict(comparison: Comparison) -> dict[str, Any]:
         "data": comparison.data,
         "reference": comparison.reference,
         "tree": comparison.tree,
+        "built_tree": comparison.built_tree,
+        "verdict": {**comparison.verdict._asdict(), "details": list(comparison.verdict.details)},
         "rows": [{**row._asdict(), "seeds": list(row.seeds)} for row in comparison.rows],
         "unfinished": [record.path.name for record in comparison.unfinished],
+        "incomplete": list(comparison.incomplete),
     }

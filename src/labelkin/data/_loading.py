@@ -106,6 +106,8 @@ def load(
     encoder: str | None = None,
     remove: Sequence[str] | None = None,
     calibration: float = 0.0,
+    folds: int | None = None,
+    fold: int | None = None,
 ) -> Dataset:
     """Load a dataset by name or path.
 
@@ -142,6 +144,9 @@ def load(
             `subset` and before `label_noise`. Nothing is held out if there is a validation split, or if it would be fewer
             than 50 samples.
 
+        folds: Number of folds for cross-validation, if the dataset has no test split.
+        fold: The fold that is the test split, from 0 to `folds` - 1.
+
     Returns:
         The dataset.
 
@@ -171,7 +176,15 @@ def load(
     title, found = read_set(name, data_dir=data_dir, download=download, options=options)
     if classes is not None:
         found = restricted(found, classes)
-    found = divided(title, found, seed=seed, test_fraction=test_fraction, validation_fraction=validation_fraction)
+    found = divided(
+        title,
+        found,
+        seed=seed,
+        test_fraction=test_fraction,
+        validation_fraction=validation_fraction,
+        folds=folds,
+        fold=fold,
+    )
     found = with_fewer(found, subset, seed=seed) if subset is not None else found
     found = with_calibration(found, calibration, seed=seed) if calibration else found
     found = with_noise(found, label_noise, seed=seed) if label_noise else found

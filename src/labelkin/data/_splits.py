@@ -13,7 +13,7 @@ from labelkin.data._dataset import FileSplit, RawDataset, Split
 
 Ints = npt.NDArray[np.int64]
 # One random stream per purpose, so that a split and label noise of the same seed are independent.
-SPLIT, SUBSET, NOISE, CALIBRATION = 1, 2, 3, 4
+SPLIT, SUBSET, NOISE, CALIBRATION, FOLDS = 1, 2, 3, 4, 5
 LEAST_CALIBRATION = 50  # samples; see docs/measured.md
 
 
@@ -53,11 +53,45 @@ def stratified(targets: Tensor, fraction: float, *, seed: int, classes: Sequence
     """
     check_number("fraction", fraction, low=0, high=1, open_low=True)
     counts = _counts(targets, classes)
-    small = np.flatnonzero(counts < 2)
-    if len(small):
-        named = [f"{classes[k]} ({counts[k]})" for k in small.tolist()]
-        raise InputError(f"expected at least two samples of every class to split, got fewer of {listed(named)}.")
+    _check_two_samples(counts, classes)
     taken = _taken(targets, _quotas(counts, fraction, most=counts - 1), seed=seed, purpose=SPLIT)
+    return Parts(torch.from_numpy(np.flatnonzero(~taken)), torch.from_numpy(np.flatnonzero(taken)))
+
+
+def fold_part(targets: Tensor, folds: int, fold: int, *, seed: int, classes: Sequence[str]) -> Parts:
+    """Take out one of several folds of equal size, each with its share of every class. Every sample is in one fold.
+
+    The samples are ordered by class and, within a class, at random; they go to the folds in turn.
+
+    Args:
+        targets: (n,) classes.
+        folds: The number of folds, at least 2.
+        fold: The fold to take out, from 0.
+        seed: Seed of the folds.
+        classes: Names of the classes.
+
+    Returns:
+        The positions of the samples that stay (`rest`) and of those taken out (`part`).
+
+    Example:
+        >>> import torch
+        >>> from labelkin.data import fold_part
+        >>> rest, part = fold_part(torch.tensor([0, 0, 0, 1, 1, 1]), 3, 0, seed=0, classes=("cat", "dog"))
+        >>> len(rest), len(part)
+        (4, 2)
+    """
+    check_count("folds", folds, least=2)
+    check_count("fold", fold, least=0)
+    if fold >= folds:
+        raise InputError(f"fold: expected a number from 0 to {folds - 1} for {folds} folds, got {fold}.")
+    if folds > len(targets):
+        raise InputError(f"folds: expected at most one per sample, {len(targets)}, got {folds}.")
+    _check_two_samples(_counts(targets, classes), classes)
+    check_count("seed", seed, least=0)
+    values = targets.numpy()
+    order = np.lexsort((np.random.default_rng([seed, FOLDS]).random(len(values)), values))
+    taken = np.zeros(len(values), dtype=np.bool_)
+    taken[order[fold::folds]] = True
     return Parts(torch.from_numpy(np.flatnonzero(~taken)), torch.from_numpy(np.flatnonzero(taken)))
 
 
@@ -157,6 +191,13 @@ def calibration_part(targets: Tensor, share: float, *, seed: int) -> Parts | Non
     return Parts(torch.from_numpy(np.flatnonzero(~taken)), torch.from_numpy(np.flatnonzero(taken)))
 
 
+def _check_two_samples(counts: Ints, classes: Sequence[str]) -> None:
+    small = np.flatnonzero(counts < 2)
+    if len(small):
+        named = [f"{classes[k]} ({counts[k]})" for k in small.tolist()]
+        raise InputError(f"expected at least two samples of every class to split, got fewer of {listed(named)}.")
+
+
 def _counts(targets: Tensor, classes: Sequence[str]) -> Ints:
     return np.bincount(targets.numpy(), minlength=len(classes))
 
@@ -214,9 +255,23 @@ def restricted(found: RawDataset, classes: Sequence[str]) -> RawDataset:
 
 
 def divided(
-    name: str, found: RawDataset, *, seed: int, test_fraction: float | None, validation_fraction: float | None
+    name: str,
+    found: RawDataset,
+    *,
+    seed: int,
+    test_fraction: float | None,
+    validation_fraction: float | None,
+    folds: int | None,
+    fold: int | None,
 ) -> RawDataset:
     """Add a test split, if there is none, and a validation split, if one is requested."""
+    if (folds is None) != (fold is None):
+        missing, given = ("fold", "folds") if fold is None else ("folds", "fold")
+        raise InputError(f"{missing}: expected a number with {given}, got none; give both, or neither.")
+    if folds is not None and test_fraction is not None:
+        raise InputError(
+            "test_fraction: does not apply with folds, which decide the test split; leave one of them out."
+        )
     if found.test is None and found.val is not None:
         found = found._replace(
             test=found.val, val=None
@@ -225,6 +280,7 @@ def divided(
         raise InputError(f"{name}: expected at least two classes, got only {listed(found.classes)}.")
     for argument, fraction, own in (
         ("test_fraction", test_fraction, found.test),
+        ("folds", folds, found.test),
         ("validation_fraction", validation_fraction, found.val),
     ):
         if fraction is not None and own is not None:
@@ -232,8 +288,11 @@ def divided(
                 f"{argument}: does not apply to {name}, which already has this split; leave {argument} out."
             )
     if found.test is None:
-        fraction = TEST_FRACTION if test_fraction is None else test_fraction
-        rest, part = stratified(found.train.targets, fraction, seed=seed, classes=found.classes)
+        targets, fraction = found.train.targets, TEST_FRACTION if test_fraction is None else test_fraction
+        if folds is not None and fold is not None:
+            rest, part = fold_part(targets, folds, fold, seed=seed, classes=found.classes)
+        else:
+            rest, part = stratified(targets, fraction, seed=seed, classes=found.classes)
         found = found._replace(train=found.train.take(rest), test=found.train.take(part))
     if validation_fraction is not None:
         rest, part = stratified(found.train.targets, validation_fraction, seed=seed, classes=found.classes)

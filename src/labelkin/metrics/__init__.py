@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from labelkin.metrics._hierarchical import hierarchical_f1 as hierarchical_f1
     from labelkin.metrics._hierarchical import hierarchical_precision as hierarchical_precision
     from labelkin.metrics._hierarchical import hierarchical_recall as hierarchical_recall
+    from labelkin.metrics._hierarchical import least_average_distance as least_average_distance
     from labelkin.metrics._hops import hops as hops
     from labelkin.metrics._result import Metric as Metric
     from labelkin.metrics._result import UndefinedMetric as UndefinedMetric
@@ -59,7 +60,13 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_basic": ["accuracy", "expected_cost", "mistake_severity", "ordinal_mse", "summary", "top_k_accuracy"],
         "_calibration": ["Calibration", "brier_score", "expected_calibration_error"],
         "_curves": ["auac", "epochs_saved"],
-        "_hierarchical": ["average_distance", "hierarchical_f1", "hierarchical_precision", "hierarchical_recall"],
+        "_hierarchical": [
+            "average_distance",
+            "hierarchical_f1",
+            "hierarchical_precision",
+            "hierarchical_recall",
+            "least_average_distance",
+        ],
         "_hops": ["hops"],
         "_result": ["Metric", "UndefinedMetric"],
         "_structure_correlation": ["StructureCorrelation", "structure_correlation"],

@@ -2,6 +2,7 @@
 
 from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -67,6 +68,42 @@ def average_distance(
     best = ranked(scores, k)
     distances = taxonomy.distance(distance, target.cpu().numpy()[:, None], best.cpu().numpy())
     return mean_of("average_distance", torch.from_numpy(distances.mean(-1)))
+
+
+def least_average_distance(
+    target: Tensor, taxonomy: Taxonomy, *, k: int = 1, distance: DistanceKind = "height"
+) -> Metric:
+    """Return the least `average_distance` that the tree allows: that of the `k` classes nearest to the true class.
+
+    Args:
+        target: (n,) true class positions.
+        taxonomy: The tree of the classes.
+        k: The number of best classes, at most K.
+        distance: The kind of distance; see `Taxonomy.distance`.
+
+    Returns:
+        A `Metric` with one value per sample. Without samples the mean is NaN, with a warning.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy, metrics
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car"]})
+        >>> metrics.least_average_distance(torch.tensor([0, 2]), tree, k=2).values
+        tensor([0.5000, 1.0000], dtype=torch.float64)
+    """
+    classes = len(taxonomy.leaves)
+    check_count("k", k)
+    check_choice("distance", distance, DISTANCES)
+    check_class_positions("target", target, classes, shape=(len(target),))
+    if k > classes:
+        raise InputError(f"k: expected at most the number of classes, {classes}, got {k}.")
+    found, place = np.unique(target.cpu().numpy(), return_inverse=True)
+    columns = np.arange(classes)
+    least = [  # one class at a time, because the distances of all pairs may not fit in memory
+        np.partition(taxonomy.distance(distance, np.full(classes, true), columns), k - 1)[:k].mean() for true in found
+    ]
+    values = np.asarray(least, dtype=np.float64)[place] if len(found) else np.zeros(0)
+    return mean_of("least_average_distance", torch.from_numpy(values))
 
 
 def hierarchical_precision(

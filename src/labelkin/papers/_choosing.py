@@ -5,6 +5,7 @@ from math import isnan, nan
 from statistics import fmean
 
 from labelkin.comparison import REFERENCE, Row
+from labelkin.papers._decision_table import decision_table
 from labelkin.papers._format import UNDEFINED, markdown_table
 from labelkin.papers._needs import by_need
 from labelkin.papers._settings import SHOWN_BETTER, SHOWN_WORSE, Setting, by_objective, outcome, points, settings_of
@@ -12,14 +13,16 @@ from labelkin.runs import Results
 
 INTRODUCTION = """# Which objective to choose
 
-`make docs` generates this page from `results/*.json`.
+`make docs` generates this page from `results/*.json`. The table says what to do; the lists behind it have all results.
+"""
+READING = """## How to read the lists
 
 - Differences are in percentage points of test accuracy to one-hot cross entropy, paired by seed, with the 95 % interval if
   there are at least two seeds. A difference is significant if the interval excludes zero; one seed shows nothing.
 - Severity and AHD@5 (the mean tree distance of the five best classes to the truth) are lower if mistakes are milder. Compare
   them only on the same tree.
-- CRM chooses the class of least expected tree distance at test time and needs no training. So an objective improves AHD@5 only
-  if it does better than one-hot with CRM.
+- CRM chooses the class of least expected tree distance at test time and needs no training. An objective and one-hot are
+  compared with the same rule: both after CRM, or both without.
 """
 
 
@@ -30,6 +33,8 @@ def choosing_page(found: Sequence[Results]) -> str:
         return f"{INTRODUCTION}\n## No results yet\n\nThere are no results that include one-hot in `results/`.\n"
     parts = [
         INTRODUCTION,
+        decision_table(settings),
+        READING,
         by_need(settings),
         _accuracy(settings),
         _mistakes(settings),
@@ -70,19 +75,19 @@ def _mistakes(settings: Sequence[Setting]) -> str:
 
 
 def _beyond(settings: Sequence[Setting]) -> str:
-    """Say how often the AHD@5 of an objective is below that of one-hot with CRM."""
+    """Say how often the AHD@5 of an objective is below that of one-hot, with the same rule for both."""
     compared = [
-        (row.label, row.ahd5 < setting.reference.crm_ahd5, row.ahd5 < setting.reference.ahd5)
+        (row.crm_ahd5 < setting.reference.crm_ahd5, row.ahd5 < setting.reference.ahd5)
         for setting in settings
         for row in setting.rivals
-        if not isnan(row.ahd5) and not isnan(setting.reference.crm_ahd5)
+        if not any(map(isnan, (row.ahd5, row.crm_ahd5, setting.reference.ahd5, setting.reference.crm_ahd5)))
     ]
     if not compared:
         return "No results have AHD@5 both with and without CRM."
-    beyond, milder = sum(crm for _, crm, _ in compared), sum(plain for _, _, plain in compared)
+    with_crm, without = sum(crm for crm, _ in compared), sum(plain for _, plain in compared)
     return (
-        f"The mean AHD@5 is below that of one-hot in {milder} of {len(compared)} comparisons, and below that of one-hot with "
-        f"CRM in {beyond}. {_calibrated(settings)}"
+        f"The mean AHD@5 is below that of one-hot in {without} of {len(compared)} comparisons; with CRM for both, which is "
+        f"uncalibrated here, in {with_crm}. {_calibrated(settings)}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Generate docs/results.md, docs/reproduction.md and docs/choosing.md from the results files in results/.
+"""Generate docs/results.md, docs/reproduction.md, docs/choosing.md and docs/leaderboard.md from the results files in results/.
 
 `python -m labelkin.papers` writes them; a test checks that the committed documents are up to date.
 """
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from labelkin._files import write_text
 from labelkin.papers._choosing import choosing_page
+from labelkin.papers._leaderboard import leaderboard_page
 from labelkin.papers._reproduction_page import reproduction_page
 from labelkin.papers._settings import results_page
 from labelkin.runs import read_results
@@ -26,13 +27,14 @@ def documents(results: str | os.PathLike[str]) -> dict[str, str]:
         >>> import tempfile
         >>> from labelkin.papers import documents
         >>> list(documents(tempfile.mkdtemp()))
-        ['results.md', 'reproduction.md', 'choosing.md']
+        ['results.md', 'reproduction.md', 'choosing.md', 'leaderboard.md']
     """
     files = read_results(results)
     return {
         "results.md": results_page(files),
         "reproduction.md": reproduction_page(files),
         "choosing.md": choosing_page(files),
+        "leaderboard.md": leaderboard_page(files),
     }
 
 
@@ -50,7 +52,7 @@ def write_documents(results: str | os.PathLike[str], docs: str | os.PathLike[str
         >>> import tempfile
         >>> from labelkin.papers import write_documents
         >>> [path.name for path in write_documents(tempfile.mkdtemp(), tempfile.mkdtemp())]
-        ['results.md', 'reproduction.md', 'choosing.md']
+        ['results.md', 'reproduction.md', 'choosing.md', 'leaderboard.md']
     """
     written = []
     for name, text in documents(results).items():

@@ -1,6 +1,6 @@
 """Generate the section of docs/choosing.md that lists objectives by need, with their results."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isnan
 from statistics import fmean
 from typing import NamedTuple
@@ -12,12 +12,18 @@ Compared = Sequence[tuple[Setting, Row]]
 
 
 class Need(NamedTuple):
-    """A need, the objectives that may serve it, and the function that describes their results."""
+    """A need, the objectives that may serve it, the results that count for it, and the function that describes them."""
 
     title: str
     advice: str
     objectives: tuple[str, ...]
     describe: Callable[[Compared], str]
+    counts: Callable[[Compared], Compared] = lambda rows: rows
+    unmeasured: str = "not measured"
+
+    def results(self, rows: Mapping[str, Compared]) -> dict[str, Compared]:
+        """Return the results of each objective that count for the need."""
+        return {name: self.counts(rows.get(name, [])) for name in self.objectives}
 
 
 def by_need(settings: Sequence[Setting]) -> str:
@@ -25,15 +31,16 @@ def by_need(settings: Sequence[Setting]) -> str:
     rows = by_objective(settings)
     sections = ["## By need"]
     for need in NEEDS:
-        lines = [f"- `{name}`: {need.describe(rows.get(name, []))}." for name in need.objectives]
+        lines = [
+            f"- `{name}`: {need.describe(found) if found else need.unmeasured}."
+            for name, found in need.results(rows).items()
+        ]
         sections.append("\n".join([f"### {need.title}", "", need.advice, "", *lines]))
     return "\n\n".join(sections) + "\n"
 
 
 def accuracy(rows: Compared) -> str:
     """Compare the accuracy of an objective with one-hot's."""
-    if not rows:
-        return "not measured"
     outcomes = [outcome(row) for _, row in rows]
     parts = []
     for word in (SHOWN_BETTER, SHOWN_WORSE):
@@ -52,39 +59,31 @@ def accuracy(rows: Compared) -> str:
 
 
 def mistakes(rows: Compared) -> str:
-    """Compare the accuracy with one-hot's, and AHD@5 with that of one-hot with CRM."""
-    known = [
-        (row.ahd5, setting.reference.crm_ahd5)
-        for setting, row in rows
-        if not isnan(row.ahd5) and not isnan(setting.reference.crm_ahd5)
-    ]
+    """Compare accuracy and costs with one-hot's; the costs of both after CRM."""
+    known = [(row.cost, setting.reference.cost) for setting, row in rows if not isnan(row.cost_difference)]
     sentence = accuracy(rows)
     if not known:
         return sentence
-    milder = sum(own < free for own, free in known)
-    return f"{sentence}; mean AHD@5 below that of one-hot with CRM in {_of(milder, len(known))}"
+    cheaper = sum(own < theirs for own, theirs in known)
+    return f"{sentence}; mean cost of a decision below one-hot's, both decided by CRM, in {_of(cheaper, len(known))}"
 
 
-def with_relation(name: str) -> Callable[[Compared], str]:
-    """Return a function like `mistakes` for the rows whose targets were smoothed by a relation."""
+def with_relation(name: str) -> Callable[[Compared], Compared]:
+    """Return a function that keeps the rows whose targets were smoothed by a relation."""
+    return lambda rows: [
+        (setting, row)
+        for setting, row in rows
+        if setting.compared.records[row.label][0].options.get("relation") == name
+    ]
 
-    def describe(rows: Compared) -> str:
-        kept = [(s, row) for s, row in rows if s.compared.records[row.label][0].options.get("relation") == name]
-        return mistakes(kept) if kept else f"not measured with `relation: {name}`"
 
-    return describe
-
-
-def under_noise(rows: Compared) -> str:
-    """Compare the accuracy with one-hot's in the settings with label noise."""
-    noisy = [(setting, row) for setting, row in rows if setting.noise]
-    return accuracy(noisy) if noisy else "not measured under label noise"
+def under_noise(rows: Compared) -> Compared:
+    """Keep the rows of settings with label noise."""
+    return [(setting, row) for setting, row in rows if setting.noise]
 
 
 def epochs(rows: Compared) -> str:
     """Say how often an objective reaches one-hot's best accuracy, and how many epochs it saves."""
-    if not rows:
-        return "not measured"
     saved = [100 * row.epochs_saved for _, row in rows if not isnan(row.epochs_saved)]
     count = f"reaches one-hot's best accuracy in {_of(len(saved), len(rows))}"
     return f"{count}, and saves {fmean(saved):.0f} % of the epochs there on average" if saved else count
@@ -99,10 +98,11 @@ def _place(setting: Setting, row: Row) -> str:
     return f"{setting.name}, {options}" if options else setting.name
 
 
+TREE, EPOCHS = "I have a tree of my classes", "I have time for few epochs"
 NEEDS: tuple[Need, ...] = (
     Need(
-        "I have a tree of my classes",
-        "Start with one-hot and CRM (`labelkin.decide`), which needs no training. Then try the losses that use the tree.",
+        TREE,
+        "Decide by the least expected cost, whatever you train; see [the leaderboard](leaderboard.md) for the objectives.",
         (
             "hierarchical-cross-entropy",
             "conditional-softmax",
@@ -116,13 +116,17 @@ NEEDS: tuple[Need, ...] = (
         "My classes have an order",
         "Smooth the targets along the order: `semantic-smoothing` with `relation: ordinal`.",
         ("semantic-smoothing",),
+        mistakes,
         with_relation("ordinal"),
+        "not measured with `relation: ordinal`",
     ),
     Need(
         "I have groups of classes",
         "Smooth within groups: `semantic-smoothing` with `relation: groups` and the groups as the taxonomy.",
         ("semantic-smoothing",),
+        mistakes,
         with_relation("groups"),
+        "not measured with `relation: groups`",
     ),
     Need(
         "I know nothing about my classes",
@@ -148,10 +152,12 @@ NEEDS: tuple[Need, ...] = (
             "label-smoothing",
             "confidence-penalty",
         ),
+        accuracy,
         under_noise,
+        "not measured under label noise",
     ),
     Need(
-        "I have time for few epochs",
+        EPOCHS,
         "Compare how soon an objective reaches one-hot's best accuracy.",
         ("adaptive-labels", "label-embedding", "retrospection"),
         epochs,

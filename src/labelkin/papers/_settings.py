@@ -9,7 +9,6 @@ from labelkin.comparison import (
     Comparison,
     Row,
     comparison_as_markdown,
-    comparison_verdict,
     describe_tree,
     group_by_setting,
     summarize,
@@ -100,11 +99,15 @@ INTRODUCTION = """# Results
 `make docs` generates this page from `results/*.json`.
 
 - ± is the standard deviation over seeds.
+- "cost" is the mean tree distance from the true class to the decision of least expected distance (CRM), and "cost against
+  one-hot" its difference in percent. "costs are" says what they rest on; those that are uncalibrated and over seeds only, of
+  earlier runs, decide nothing.
 - "against one-hot" is the mean difference in percentage points of accuracy between runs with the same seed, with its 95 %
-  interval (bootstrap, or Student's if wider).
+  interval: over new seeds and new test samples where the outcomes on each sample are stored, else over seeds alone.
 - "severity" is the mean height of the lowest common ancestor of truth and prediction, over the mistakes. "AHD@5" is the mean
   tree distance of the five best classes to the truth. Lower is better; compare both only on the same tree.
-- "CRM" columns are measured after choosing the class of least expected tree distance, which needs no training.
+- "decided" columns are of calibrated decisions, AHD@5 and AHD@20 with their distance above the least that the tree allows.
+  "CRM" columns are of the same decisions without calibration.
 - "structure" is the correlation of label distances with tree distances (001). If an objective learns no label vectors, the
   class means of the scores are used.
 - "front" marks objectives for which no other is at least as good in both accuracy and severity.
@@ -131,4 +134,7 @@ def _section(results: Results) -> str:
 
 
 def _verdict(compared: Comparison) -> str:
-    return comparison_verdict(compared) if compared.reference is not None and len(compared.rows) > 1 else ""
+    """Return the first sentence of the verdict and its details."""
+    if compared.reference is None or len(compared.rows) < 2:
+        return ""
+    return " ".join([str(compared.verdict), *compared.verdict.details])

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from labelkin._checks import counted
-from labelkin.comparison import Comparison, Row
+from labelkin.comparison import Comparison, Row, Verdict, decides_on_cost, rows_of_decisions
 from labelkin.report import figures
 from labelkin.report._inspect_run import RunData, RunInspector
-from labelkin.report._leaderboard import leaderboard, verdict
+from labelkin.report._leaderboard import leaderboard, ranked
 from labelkin.report._learned import Projection
-from labelkin.report._page_model import Page, Panel, Subject, Table, Verdict
+from labelkin.report._page_model import Page, Panel, Subject, Table
 from labelkin.report._provenance import any_record, provenance_sections
 from labelkin.report.figures._learning import Curve, mean_curves
 from labelkin.runs import DataCache
@@ -26,7 +26,7 @@ def build_page(
 ) -> Page:
     """Return the page of a comparison; see `write_report` for the arguments."""
     comparison = _ranked(comparison)
-    result, missing = verdict(comparison), [*problems, *_missing(comparison)]
+    result, missing = comparison.verdict, [*problems, *_missing(comparison)]
     subjects: list[Subject] = []
     data, cache = None, DataCache() if cache is None else cache
     for label, records in comparison.records.items():
@@ -53,8 +53,8 @@ def build_page(
 
 
 def _ranked(comparison: Comparison) -> Comparison:
-    """Sort by accuracy, best first."""
-    rows = sorted(comparison.rows, key=lambda row: -row.accuracy)
+    """Sort the rows, best first."""
+    rows = ranked(comparison)
     return comparison._replace(rows=rows, records={row.label: comparison.records[row.label] for row in rows})
 
 
@@ -67,6 +67,7 @@ def _context(comparison: Comparison) -> tuple[str, ...]:
         counted(len(comparison.rows), "objective"),
         counted(len(seeds), "seed"),
         counted(record.settings["epochs"], "epoch"),
+        *(counted(size, "test sample") for size in sorted({r.test_samples for r in comparison.rows if r.test_samples})),
     )
 
 
@@ -87,7 +88,7 @@ def _missing(comparison: Comparison) -> list[str]:
 
 
 def _chosen(result: Verdict, rows: Sequence[Row], labels: Sequence[str]) -> int:
-    """Return the position of the winner, or of the most accurate objective."""
+    """Return the position of the winner, or of the first row."""
     wanted = [label for label in (result.winner, *(row.label for row in rows)) if label in labels]
     return labels.index(wanted[0]) if wanted else 0
 
@@ -108,9 +109,15 @@ def _overview(comparison: Comparison) -> tuple[Panel, ...]:
         Panel(
             "pareto",
             "Accuracy against severity",
-            "Up and to the right is better. The line is the Pareto front: no other objective is at least as good in both.",
+            "Up and to the right is better. The line is the Pareto front: no other objective is at least as good in both."
+            f"{' Of decisions by the least expected cost.' if decides_on_cost(comparison) else ''}",
             {"": figures.accuracy_severity(comparison)},
-            _rows(comparison, ("accuracy", "accuracy_spread", "severity", "severity_spread", "on_front")),
+            _rows(
+                comparison._replace(rows=rows_of_decisions(comparison.rows))
+                if decides_on_cost(comparison)
+                else comparison,
+                ("accuracy", "accuracy_spread", "severity", "severity_spread", "on_front"),
+            ),
         ),
         Panel(
             "curves",
@@ -126,9 +133,17 @@ def _overview(comparison: Comparison) -> tuple[Panel, ...]:
             "Effect of cost-based decisions (CRM)",
             "From the most probable class (open) to the class of least expected tree distance (filled); needs no training.",
             {"": figures.decisions(comparison)},
-            _rows(comparison, ("accuracy", "severity", "ahd5", "crm_accuracy", "crm_severity", "crm_ahd5")),
+            _rows(comparison, _decision_fields(comparison)),
         ),
     )
+
+
+def _decision_fields(comparison: Comparison) -> tuple[str, ...]:
+    """Return the fields of the table about decisions: calibrated ones if the runs have them."""
+    before = ("accuracy", "severity", "ahd5")
+    if any(row.decided_accuracy == row.decided_accuracy for row in comparison.rows):
+        return (*before, "argmax_cost", "decided_accuracy", "decided_severity", "decided_ahd5", "cost", "temperature")
+    return (*before, "crm_accuracy", "crm_severity", "crm_ahd5")
 
 
 def _curve_views(curves: Sequence[Curve], reference: str | None) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from labelkin.comparison import Verdict
+
 NARROW = 30  # classes up to which a class-by-class figure fits half the width of the page
 
 
@@ -68,29 +70,6 @@ class Subject(NamedTuple):
     examples: tuple[Example, ...]
     examples_note: str
     decisions: Listing | None
-
-
-class Verdict(NamedTuple):
-    """The first sentence of a page.
-
-    Attributes:
-        kind: "winner", "tie", "behind", "one seed", "no reference", "nothing" or "model".
-        winner: The objective to use; None if there is none.
-        advice: What to do, in a few words.
-        sentence: The result, without a period.
-        evidence: The interval and the number of seeds.
-        details: Further sentences.
-    """
-
-    kind: str
-    winner: str | None
-    advice: str
-    sentence: str
-    evidence: str = ""
-    details: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return f"{self.sentence} ({self.evidence})." if self.evidence else f"{self.sentence}."
 
 
 class Cell(NamedTuple):

@@ -64,10 +64,15 @@ def compare_command(comparison: Comparison) -> str:
     for name in ("backbone", "taxonomy"):
         if config[name] is not None:
             words += [f"--{name}", str(config[name])]
-    words += _flags(config["data_options"], {}) + _flags(runs[0].settings, asdict(Settings()))
+    words += _flags(_split_options(config["data_options"]), {}) + _flags(runs[0].settings, asdict(Settings()))
     for objective, given in options.items():
         words += [part for name, value in given.items() for part in ("--set", f"{objective}.{name}={_text(value)}")]
     return shlex.join([*words, "--out", str(comparison.folder)])
+
+
+def _split_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return data options under the names of the command line, which trains all folds."""
+    return {"split_seed" if name == "seed" else name: value for name, value in options.items() if name != "fold"}
 
 
 def _published(record: Record) -> bool:

@@ -12,9 +12,9 @@ from typing import Any
 from labelkin._checks import InputError, check_choice
 from labelkin._extras import require
 from labelkin._files import write_text
-from labelkin.comparison import Comparison
+from labelkin.comparison import Comparison, Verdict
 from labelkin.report._learned import Projection
-from labelkin.report._page_model import Fold, Page, Panel, Subject, Verdict
+from labelkin.report._page_model import Fold, Page, Panel, Subject
 from labelkin.report.figures._theme import DARK, template
 from labelkin.runs import DataCache
 

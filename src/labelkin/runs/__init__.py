@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from labelkin.runs._identity import run_name as run_name
     from labelkin.runs._kinds import kind_in as kind_in
     from labelkin.runs._kinds import kind_name as kind_name
+    from labelkin.runs._outcomes import Outcomes as Outcomes
     from labelkin.runs._overwrite_guard import check_no_overwrite as check_no_overwrite
     from labelkin.runs._pack import Unpacked as Unpacked
     from labelkin.runs._pack import pack_runs as pack_runs
@@ -84,6 +85,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_evaluate": ["Evaluated", "evaluate"],
         "_export_model": ["Exported", "export_model"],
         "_folder": ["RunFolder"],
+        "_outcomes": ["Outcomes"],
         "_predictor": ["Prediction", "Predictor", "load_run", "run_spec"],
         "_spec": ["RunSpec"],
         "_store": ["Record", "Store"],

@@ -87,7 +87,7 @@ def _begin(
         return
     config = {
         "id": run_id(spec),
-        "data_id": data_id(spec),
+        "data_id": data_id(spec, with_fold=False),
         "kind": KIND,
         **spec.as_dict(),
         "resolved_backbone": backbone,

@@ -26,9 +26,12 @@ def run_id(spec: RunSpec) -> str:
     return _id(spec.as_dict(), OBJECTIVES[spec.objective].revision_of(spec.options))
 
 
-def data_id(spec: RunSpec) -> str:
-    """Return the same kind of hash for only the data and their options."""
-    return _hash(_data(spec.as_dict()))
+def data_id(spec: RunSpec, *, with_fold: bool = True) -> str:
+    """Return the same kind of hash for only the data and their options; without the fold, it is the same for all folds."""
+    values = spec.as_dict()
+    if not with_fold:
+        values["data_options"] = {n: v for n, v in values["data_options"].items() if n != "fold"}
+    return _hash(_data(values))
 
 
 def check_unchanged(config: Mapping[str, Any], *, otherwise: str = "") -> None:
@@ -48,7 +51,7 @@ def data_changed(config: Mapping[str, Any]) -> bool:
     if kind_of(spec.data).fingerprint(spec.data) == spec.data:
         return False  # a published set, or files that are gone; reading them reports that
     if "data_id" in config:
-        return bool(config["data_id"] != data_id(spec))
+        return bool(config["data_id"] != data_id(spec, with_fold=False))
     recorded = {name: config[name] for name in spec.as_dict()}
     return bool(config["id"] != _id(recorded, config["revision"]))
 

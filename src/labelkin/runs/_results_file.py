@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from labelkin._checks import InputError, near
 from labelkin._files import csv_text, write_text
+from labelkin.runs._outcomes import Outcomes, packed_outcomes, unpacked_outcomes
 from labelkin.runs._run_files import read_measures
 from labelkin.runs._store import Record, Store
 
@@ -63,6 +64,7 @@ def export_runs(
 def _plain(record: Record) -> dict[str, Any]:
     measured = {**(record.final or {}), **read_measures(record.path)}
     final = {name: None if isnan(value) else value for name, value in measured.items()}
+    outcomes = record.outcomes()
     return {
         "id": record.id,
         "label": record.label,
@@ -79,6 +81,7 @@ def _plain(record: Record) -> dict[str, Any]:
         "final": final,
         "seconds": record.seconds,
         "curve": [round(row["test_accuracy"], 6) for row in record.history() if "test_accuracy" in row],
+        **({} if outcomes is None else {"outcomes": packed_outcomes(outcomes)}),
     }
 
 
@@ -90,18 +93,24 @@ def _as_csv(runs: Sequence[dict[str, Any]]) -> str:
 def _flat(values: dict[str, Any], before: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in values.items():
+        if name in ("curve", "outcomes"):
+            continue  # not one value per run
         if isinstance(value, dict):
             flat |= _flat(value, f"{before}{name}.")
-        elif name != "curve":
+        else:
             flat[before + name] = value
     return flat
 
 
 class StoredRecord(Record):
-    """A run in a results file, which also contains its accuracy by epoch."""
+    """A run in a results file, which also contains its accuracy by epoch and the outcomes on the test samples."""
 
     def history(self) -> list[dict[str, float]]:
         return [{"epoch": epoch, "test_accuracy": value} for epoch, value in enumerate(self.config["curve"], 1)]
+
+    def outcomes(self) -> Outcomes | None:
+        packed = self.config["outcomes"]
+        return None if packed is None else unpacked_outcomes(packed)
 
 
 class Results(NamedTuple):
@@ -151,6 +160,9 @@ def _record(run: dict[str, Any], path: Path) -> Record:
         "tree": run.get("tree", "built"),
         "settings": run["settings"],
         "curve": run["curve"],
+        "outcomes": run.get("outcomes"),
     }
+    if config["outcomes"] is not None:
+        unpacked_outcomes(config["outcomes"])  # a damaged file is named when it is read
     final = {name: nan if value is None else value for name, value in run["final"].items()}
     return StoredRecord(run.get("id", ""), path, run["label"], config, final, run["seconds"])

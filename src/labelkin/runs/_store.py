@@ -12,6 +12,7 @@ from labelkin.runs._run_files import is_locked, read_config, read_final, read_hi
 
 if TYPE_CHECKING:
     from labelkin.runs._decisions import Decisions
+    from labelkin.runs._outcomes import Outcomes
 
 
 class Record(NamedTuple):
@@ -80,6 +81,13 @@ class Record(NamedTuple):
         from labelkin.runs._decisions import read_decisions  # numpy, which listing runs does not need
 
         return read_decisions(self.path)
+
+    def outcomes(self) -> "Outcomes | None":
+        """Read what the decision on each test sample came to; None if the run stored no decisions."""
+        from labelkin.runs._outcomes import outcomes_of  # numpy, which listing runs does not need
+
+        decisions = self.decisions()
+        return None if decisions is None else outcomes_of(decisions)
 
 
 class Store:

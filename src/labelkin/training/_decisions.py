@@ -81,6 +81,7 @@ def decide_test(scores: Tensor, target: Tensor, taxonomy: Taxonomy | None, calib
     decided_cost, argmax_cost          mean cost of the decisions, and of the most probable classes
     decided_accuracy, decided_severity accuracy of the decisions, and mean cost of the wrong ones
     decided_ahd5, decided_ahd20        average distance of the 5 and 20 classes of least expected cost (at most all classes)
+    ahd5_floor, ahd20_floor            the least such distances that the tree allows
     decided_ece                        calibration error of the calibrated probabilities
     balanced_accuracy                  accuracy of the most probable classes, averaged over the true classes
     decided_balanced_accuracy          the same for the decisions
@@ -126,6 +127,8 @@ def decide_test(scores: Tensor, target: Tensor, taxonomy: Taxonomy | None, calib
         "decided_severity": nan if decided is None else decided.severity,
         "decided_ahd5": nan if distances is None else float(distances[:, :TOP].double().mean()),
         "decided_ahd20": nan if distances is None else float(distances.double().mean()),
+        "ahd5_floor": nan if taxonomy is None else _least_distance(target, taxonomy, min(TOP, k)),
+        "ahd20_floor": nan if taxonomy is None else _least_distance(target, taxonomy, k),
         "decided_ece": nan,
         "balanced_accuracy": _balanced_accuracy(best, target),
         "decided_balanced_accuracy": nan if probs is None else _balanced_accuracy(answer, target),
@@ -135,6 +138,10 @@ def decide_test(scores: Tensor, target: Tensor, taxonomy: Taxonomy | None, calib
             warnings.simplefilter("ignore", UndefinedMetric)  # the result is NaN; no warning is needed
             found["decided_ece"] = metrics.expected_calibration_error(probs, target).mean
     return DecidedTest(outputs, found)
+
+
+def _least_distance(target: Tensor, taxonomy: Taxonomy, k: int) -> float:
+    return metrics.least_average_distance(target, taxonomy, k=k).mean
 
 
 def _unknown(target: Tensor) -> Tensor:

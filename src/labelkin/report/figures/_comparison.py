@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import isnan
 from typing import Any
 
-from labelkin.comparison import Comparison, Row
+from labelkin.comparison import Comparison, Row, decides_on_cost, rows_of_decisions
 from labelkin.report.figures._theme import (
     ACCENT,
     INK,
@@ -26,6 +26,8 @@ SEVERITY = "severity (lower is better)"
 def accuracy_severity(comparison: Comparison) -> Figure:
     """Draw the accuracy of each objective against the severity of its mistakes; up and to the right is better.
 
+    They are those of calibrated decisions where these decide the comparison, else of the most probable classes.
+
     The dotted line is the Pareto front, and the reference is a diamond. Bars are standard deviations over seeds. Names are
     written where they fit; hovering shows all of them.
 
@@ -44,7 +46,8 @@ def accuracy_severity(comparison: Comparison) -> Figure:
         >>> figures.accuracy_severity(found).layout.xaxis.title.text
         'accuracy %'
     """
-    known = [row for row in comparison.rows if not isnan(row.severity) and not isnan(row.accuracy)]
+    given = rows_of_decisions(comparison.rows) if decides_on_cost(comparison) else comparison.rows
+    known = [row for row in given if not isnan(row.severity) and not isnan(row.accuracy)]
     front = sorted((row for row in known if row.on_front), key=lambda row: row.accuracy)
     rows = sorted(known, key=lambda row: (row.label != comparison.reference, not row.on_front))
     names = [_named(row.label, comparison.reference) for row in rows]
@@ -126,7 +129,8 @@ def _with_room(values: Sequence[float]) -> list[float]:
 def decisions(comparison: Comparison) -> Figure:
     """Draw the effect of cost-based decisions (CRM) on accuracy and severity.
 
-    A line leads from the most probable class (open marker) to the class of least expected cost (filled marker).
+    A line leads from the most probable class (open marker) to the class of least expected cost (filled marker), with calibrated
+    probabilities if the runs have them.
 
     Args:
         comparison: A comparison from `labelkin.compare`.
@@ -148,12 +152,15 @@ def decisions(comparison: Comparison) -> Figure:
     ends: list[Point] = []
     names: list[str] = []
     for place, row in enumerate(comparison.rows):
-        if any(isnan(value) for value in (row.accuracy, row.severity, row.crm_accuracy, row.crm_severity)):
+        after = (row.crm_accuracy, row.crm_severity)
+        if not isnan(row.decided_accuracy):
+            after = (row.decided_accuracy, row.decided_severity)
+        if any(isnan(value) for value in (row.accuracy, row.severity, *after)):
             continue
         color = INK if row.label == comparison.reference else series_color(place)
         names.append(shown(row.label, NAME))
         starts.append((100 * row.accuracy, row.severity))
-        ends.append((100 * row.crm_accuracy, row.crm_severity))
+        ends.append((100 * after[0], after[1]))
         figure.add_scatter(
             x=[starts[-1][0], ends[-1][0]],
             y=[starts[-1][1], ends[-1][1]],

@@ -1,0 +1,92 @@
+"""The result of a comparison in words, and the sentences that verdicts on cost and on accuracy share."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from labelkin._checks import counted
+from labelkin.comparison._statistics import better_by_chance
+
+MANY = 5  # with fewer objectives, the number that looks better by chance rounds to 0
+
+
+class Verdict(NamedTuple):
+    """The result of a comparison in words. `str` gives the first sentence.
+
+    Args:
+        kind: "winner", "tie", "behind", "one seed", "no reference" or "nothing"; "model" on the page of one model.
+        winner: The objective to use; None if there is none.
+        advice: What to do, in a few words.
+        sentence: The result, without a period.
+        evidence: The interval, the number of seeds and the size of the test set.
+        details: Further sentences.
+
+    Example:
+        >>> from labelkin.comparison import Verdict
+        >>> str(Verdict("winner", "a", "Use a", "Decisions by a cost 9.0 % less", "n = 5 seeds"))
+        'Decisions by a cost 9.0 % less (n = 5 seeds).'
+    """
+
+    kind: str
+    winner: str | None
+    advice: str
+    sentence: str
+    evidence: str = ""
+    details: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.sentence} ({self.evidence})." if self.evidence else f"{self.sentence}."
+
+
+def count_sentence(total: int, better: Sequence[str], worse: Sequence[str], more: str, less: str) -> str:
+    """Return how many of several objectives are better and worse, with their names; an empty string for one objective."""
+    if total == 1:
+        return ""
+    by_chance = f" By chance alone, about {better_by_chance(total)} would look better."
+    return (
+        f"Of {total} objectives, {len(better)} {_are(better)} shown to {more}{_named(better)} and {len(worse)} "
+        f"{_are(worse)} shown to {less}{_named(worse)}.{by_chance if total >= MANY else ''}"
+    )
+
+
+def _are(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _named(names: Sequence[str]) -> str:
+    return f" ({', '.join(names)})" if names else ""
+
+
+def settle_advice(open_rows: Sequence[tuple[str, int, int | None, int | None]], *, by_sample: bool) -> str:
+    """Say how many seeds or test samples would show the difference that is closest to being shown.
+
+    Args:
+        open_rows: The label, the number of seeds, and the seeds and test samples to settle it, for each objective whose
+            difference is not shown.
+        by_sample: Whether the outcomes on each test sample are known.
+    """
+    by_seeds = [(seeds, label, runs) for label, runs, seeds, _ in open_rows if seeds is not None]
+    if by_seeds:
+        seeds, label, runs = min(by_seeds)
+        if seeds <= runs:
+            return ""
+        return f"About {seeds} seeds would show the difference of {label} if it is this large."
+    by_samples = [(samples, label, runs) for label, runs, _, samples in open_rows if samples is not None]
+    if not by_samples:
+        if not open_rows or not by_sample:
+            return ""
+        return f"Neither more seeds nor more test data alone would show a difference like that of {open_rows[0][0]}; use both."
+    samples, label, runs = min(by_samples)
+    return (
+        f"More seeds would not show the difference of {label}; more test data is what is needed: about {samples:,} test "
+        f"samples with {counted(runs, 'seed')} if it is this large."
+    )
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """Return a number with its sign: a minus sign instead of a hyphen, and none before a zero."""
+    return f"{round(value, digits) + 0.0:+.{digits}f}".replace("-", "−")
+
+
+def percent(value: float) -> str:
+    """Return a share in percent."""
+    return f"{100 * value:.2f} %"
