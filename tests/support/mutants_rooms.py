@@ -286,4 +286,18 @@ ROOM_MUTANTS = [
         "if not path.is_file():",
         "test_decide_file.py -k nothing_else",
     ),
+    Mutant(
+        "naics2012: industries with four texts are classes",
+        "data/_sets/text_trees.py",
+        "len(texts[code]) >= FEWEST]",
+        "len(texts[code]) >= FEWEST - 1]",
+        "test_text_trees.py -k test_naics2012",
+    ),
+    Mutant(
+        "clinc150: the queries out of scope are those of another split",
+        "data/_sets/text_trees.py",
+        'f"oos_{part}"',
+        '"oos_test"',
+        "test_text_trees.py -k out_of_scope",
+    ),
 ]

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from labelkin.data._sets.sources import is_corpus as is_corpus
     from labelkin.data._splits import LEAST_CALIBRATION as LEAST_CALIBRATION
     from labelkin.data._splits import calibration_part as calibration_part
+    from labelkin.data._sets.text_trees import out_of_scope as out_of_scope
     from labelkin.data._splits import label_noise as label_noise
     from labelkin.data._splits import stratified as stratified
     from labelkin.data._splits import subset as subset
@@ -90,6 +91,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_readers.images": ["UnreadableImage"],
         "_readers.texts": ["TextSplit"],
         "_sets.sources": ["DATASETS", "Source"],
+        "_sets.text_trees": ["out_of_scope"],
         "_splits": ["label_noise", "stratified", "subset"],
     },
     internal={

@@ -22,6 +22,7 @@ from labelkin.data._sets.images import (
     read_idx_folder,
 )
 from labelkin.data._sets.stdlib import read_stdlib, stdlib_digest
+from labelkin.data._sets.text_trees import CLINC150, NAICS2012, TREC, read_clinc150, read_naics2012, read_trec
 from labelkin.data._sets.texts import (
     is_imdb,
     is_newsgroups,
@@ -178,6 +179,11 @@ DATASETS: dict[str, Source] = {
         "598,000 reviews of businesses, negative and positive", YELP_POLARITY, read_yelp_polarity, ("encoder",)
     ),
     "20-newsgroups": Source("18,846 posts to 20 newsgroups", NEWSGROUPS, read_newsgroups, ("encoder", "remove")),
+    "clinc150": Source(
+        "22,500 requests to an assistant, 150 intents in 10 domains", CLINC150, read_clinc150, ("encoder",)
+    ),
+    "naics2012": Source("18,784 activities of 894 industries in 5 levels", NAICS2012, read_naics2012, ("encoder",)),
+    "trec": Source("5,943 questions of 50 types in 6 groups", TREC, read_trec, ("encoder",)),
     "stdlib": Source(
         "functions of Python's standard library by module, in the chapters of its reference",
         INSIDE,
