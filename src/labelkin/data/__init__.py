@@ -58,9 +58,9 @@ if TYPE_CHECKING:
     from labelkin.data._sets.sources import MULTI30K_PLACE as MULTI30K_PLACE
     from labelkin.data._sets.sources import Source as Source
     from labelkin.data._sets.sources import is_corpus as is_corpus
+    from labelkin.data._sets.text_trees import out_of_scope as out_of_scope
     from labelkin.data._splits import LEAST_CALIBRATION as LEAST_CALIBRATION
     from labelkin.data._splits import calibration_part as calibration_part
-    from labelkin.data._sets.text_trees import out_of_scope as out_of_scope
     from labelkin.data._splits import label_noise as label_noise
     from labelkin.data._splits import stratified as stratified
     from labelkin.data._splits import subset as subset
