@@ -91,6 +91,20 @@ ROOM_MUTANTS = [
         "test_stdlib.py -k encoder_of_code",
     ),
     Mutant(
+        "demo: no answer counts as a chapter",
+        "comparison/_demo.py",
+        "~is_class & (found != 0)",
+        "~is_class",
+        "test_demo.py -k loop or adds or sure",
+    ),
+    Mutant(
+        "demo: a chapter above the module is wrong",
+        "comparison/_demo.py",
+        "tree.lca(found, true)) == found",
+        "tree.lca(found, true)) == true",
+        "test_demo.py -k loop",
+    ),
+    Mutant(
         "naics2012: industries with four texts are classes",
         "data/_sets/text_trees.py",
         "len(texts[code]) >= FEWEST]",

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from labelkin.comparison._api import compare as compare
     from labelkin.comparison._api import compare_plan as compare_plan
     from labelkin.comparison._api import compare_stored_runs as compare_stored_runs
-    from labelkin.comparison._api import demo as demo
     from labelkin.comparison._api import plan_for as plan_for
+    from labelkin.comparison._demo import Demo as Demo
+    from labelkin.comparison._demo import demo as demo
     from labelkin.comparison._execute import Outcome as Outcome
     from labelkin.comparison._execute import best_grid_points as best_grid_points
     from labelkin.comparison._execute import check_runs as check_runs
@@ -54,7 +55,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_summary": ["Comparison", "Row", "summarize"],
     },
     internal={
-        "_api": ["compare_stored_runs", "demo", "plan_for"],
+        "_api": ["compare_stored_runs", "plan_for"],
+        "_demo": ["Demo", "demo"],
         "_execute": ["best_grid_points", "check_runs", "describe_plan", "is_finished"],
         "_plan": ["PROTOCOLS"],
         "_statistics": ["Paired", "better_by_chance", "paired"],
