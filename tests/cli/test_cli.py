@@ -579,9 +579,10 @@ def test_objectives_are_listed_with_their_options():
 
 @pytest.mark.slow
 def test_the_demo_keeps_finished_runs_and_forgets_its_own_alone(tmp_path, monkeypatch):
-    from labelkin.comparison import _api as demo
+    from labelkin.comparison import _demo as demo
 
     monkeypatch.setattr(demo, "SETTINGS", {**demo.SETTINGS, "epochs": 1, "batch_size": 512})
+    monkeypatch.setattr(demo, "BACKBONE", "mlp")
     monkeypatch.setattr(demo, "SEEDS", (0,))
     (tmp_path / "notes.txt").touch()
     assert call("demo", "--out", tmp_path).exit_code == 0
@@ -590,8 +591,11 @@ def test_the_demo_keeps_finished_runs_and_forgets_its_own_alone(tmp_path, monkey
     table = call("demo", "--out", tmp_path)
     assert config.stat().st_mtime_ns == before
     assert f"The report is in {tmp_path / 'report.html'}" in table.stderr
-    assert all(any(line.startswith(name) for line in table.stdout.splitlines()) for name in OBJECTIVES)
-    monkeypatch.setattr("labelkin.comparison._api.compare_plan", lambda *a, **k: pytest.fail("stop"))
+    lines = table.stdout.splitlines()
+    assert all(any(line.startswith(name) for line in lines) for name in demo.OBJECTIVES)
+    assert lines[-2].startswith("Calibrated decisions of least cost by one-hot cost ")
+    assert lines[-1].startswith("Right or unanswered 95 % of the time, by one-hot: ")
+    monkeypatch.setattr("labelkin.comparison._demo.compare_plan", lambda *a, **k: pytest.fail("stop"))
     with pytest.raises(pytest.fail.Exception):
         call("demo", "--out", tmp_path, "--fresh")
     assert files_below(tmp_path) == ["notes.txt", "report.html"]

@@ -103,7 +103,10 @@ def test_its_state_is_the_encoder():
         ),
         (lambda: encoder("hashed-tfidf:2"), "at least 4"),
         (lambda: encoder("hashed-tfdf"), "Did you mean 'hashed-tfidf'"),
-        (lambda: encoder("hashed-tfidf:wide"), "expected hashed-tfidf, minilm, hf:NAME, st:NAME or the folder"),
+        (
+            lambda: encoder("hashed-tfidf:wide"),
+            "expected hashed-tfidf, hashed-code, minilm, hf:NAME, st:NAME or the folder",
+        ),
     ],
 )
 def test_bad_input(make, says):

@@ -90,6 +90,14 @@ def test_the_head_of_001():
     torch.testing.assert_close(net(x), expected, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("width", [256, 512])
+def test_the_narrower_heads(width):
+    net = models.build(f"text-head-{width}", (384,))
+    assert net.features == width
+    assert sum(p.numel() for p in net.parameters()) == 384 * width + width + 2 * width
+    assert [m.p for m in net.modules() if isinstance(m, nn.Dropout)] == [0.2]
+
+
 def test_wide_vectors_have_the_similarity_of_what_they_span(monkeypatch):
     """Discriminant analysis knows no basis: digits turned into 800 numbers are kin as 64 pixels are."""
     lda, widths = relations.lda, []

@@ -10,7 +10,7 @@ import pytest
 
 from labelkin import InputError
 from labelkin.comparison import Plan
-from labelkin.comparison import _api as demo_module
+from labelkin.comparison import _demo as demo_module
 from labelkin.comparison._api import plan_for
 from labelkin.data import download_files
 from labelkin.data._locate import Download, Place
@@ -168,7 +168,7 @@ def test_the_demo_removes_its_runs_and_keeps_the_users_files(tmp_path: Path):
     train(SPEC, run)
     put(run, ("notes.txt",))
     put(other, ("config.json", ".env"))
-    demo_module._remove_runs(plan, tmp_path)
+    demo_module.remove_runs(plan, tmp_path)
     assert sorted(snapshot(tmp_path)) == sorted(
         [f"{run.name}/notes.txt", f"{other.name}/.env", f"{other.name}/config.json"]
     )

@@ -156,7 +156,7 @@ class DataOptions:
     encoder: Annotated[
         str | None,
         Option(
-            help="Text encoder: hashed-tfidf, minilm, hf:NAME, st:NAME or a model folder. Default: hashed-tfidf.",
+            help="Text encoder: hashed-tfidf, hashed-code, minilm, hf:NAME, st:NAME or a model folder. Default: hashed-tfidf.",
             rich_help_panel="Data",
         ),
     ] = None

@@ -1,4 +1,4 @@
-"""Compare objectives from Python: `labelkin.compare`, plans, and the demo."""
+"""Compare objectives from Python: `labelkin.compare`, and plans."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from labelkin._checks import InputError, check_names, plain
-from labelkin._files import contains_run, remove_run
 from labelkin.comparison._execute import best_grid_points, execute, raise_failures
 from labelkin.comparison._plan import Arm, Plan, Planned
 from labelkin.comparison._summary import REFERENCE, Comparison, summarize
 from labelkin.objectives import OBJECTIVES
-from labelkin.runs import DataCache, Record, check_options_are_used, data_id, read_record
+from labelkin.runs import Record, check_options_are_used, data_id, read_record
 from labelkin.training import Progress, Silent
 
 
@@ -171,48 +170,3 @@ def _check_either(options: Mapping[str, Mapping[str, Any]], grids: Mapping[str, 
         for name in grid:
             if name in options.get(objective, {}):
                 raise InputError(f"{objective}.{name}: got a value (--set) and a grid (--grid); give only one of them.")
-
-
-# Settings of the demo. With shifts by one pixel, the tree objectives come within two points of one-hot.
-SETTINGS: dict[str, Any] = {
-    "epochs": 15,
-    "batch_size": 64,
-    "lr": 5e-3,
-    "schedule": "cosine",
-    "augment": ("shift:0.125",),
-}
-SEEDS = (0, 1, 2)  # with fewer seeds no difference would be significant
-JOBS = 2
-
-
-def demo(
-    out: str | os.PathLike[str] = "runs/demo",
-    *,
-    fresh: bool = False,
-    data: DataCache | None = None,
-    progress: Callable[[str, int, int], Progress],
-    say: Callable[[str], None] = lambda line: None,
-) -> Comparison:
-    """Compare all objectives on handwritten digits, with the settings of `results/plans/digits.yaml` and three seeds.
-
-    Args:
-        out: The folder of the runs. Finished runs there are not repeated.
-        fresh: Whether to remove the demo's runs first.
-        data: Data sets that were read before. New ones are added, so that the report does not read them again.
-        progress: Called with a run's title, epochs and steps per epoch; returns the object that shows them.
-        say: Called with each line of status.
-
-    Returns:
-        The comparison.
-    """
-    plan = plan_for("digits", seeds=SEEDS, training=SETTINGS)
-    if fresh:
-        _remove_runs(plan, Path(out))
-    return compare_plan(plan, out, jobs=min(JOBS, os.cpu_count() or 1), data=data, progress=progress, say=say)[0]
-
-
-def _remove_runs(plan: Plan, folder: Path) -> None:
-    """Remove the files of the demo's runs. Files that labelkin did not write are kept."""
-    for run in plan.runs():
-        if contains_run(folder / run.name):
-            remove_run(folder / run.name)

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from labelkin.data._sets.sources import MULTI30K_PLACE as MULTI30K_PLACE
     from labelkin.data._sets.sources import Source as Source
     from labelkin.data._sets.sources import is_corpus as is_corpus
+    from labelkin.data._sets.text_trees import out_of_scope as out_of_scope
     from labelkin.data._splits import LEAST_CALIBRATION as LEAST_CALIBRATION
     from labelkin.data._splits import calibration_part as calibration_part
     from labelkin.data._splits import fold_part as fold_part
@@ -92,6 +93,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_readers.texts": ["TextSplit"],
         "_sets.sources": ["DATASETS", "Source"],
         "_splits": ["fold_part", "label_noise", "stratified", "subset"],
+        "_sets.text_trees": ["out_of_scope"],
     },
     internal={
         "_dataset": ["class_names"],

@@ -27,6 +27,7 @@ def fingerprint(data: str) -> str:
     """Return a string that changes when the content of the data changes.
 
     - A published dataset is represented by its name, and missing data by the name or path that was given.
+    - `stdlib`, which differs between versions of Python, is represented by its name and a hash of its content.
     - A file is represented by a hash of its content.
     - A folder is represented by a hash of the content of its tables and of the path and size of its images and other files,
       because hashing 100,000 images would take minutes. Replacing an image by another one of the same name and size is
@@ -46,7 +47,10 @@ def fingerprint(data: str) -> str:
         'cifar100'
     """
     path = Path(data).expanduser()
-    if data in DATASETS or data.partition(":")[0] == MULTI30K:
+    source = DATASETS.get(data)
+    if source is not None and source.digest is not None:
+        return f"{data}:{source.digest()}"
+    if source is not None or data.partition(":")[0] == MULTI30K:
         return data
     if path.is_file():
         return digest(path)

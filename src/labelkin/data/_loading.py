@@ -136,8 +136,9 @@ def load(
         stream: Whether to read images when their batch is needed instead of now (default: if they would take more than
             1 GiB).
         text: Column of the texts, for tables of texts.
-        encoder: Encoder of texts: `hashed-tfidf` (default), `minilm`, `hf:NAME`, `st:NAME` or the folder of a model. It is
-            fitted to the training split only. A table with `text` or `encoder` is read as texts.
+        encoder: Encoder of texts: `hashed-tfidf` (default), `hashed-code` (default of `stdlib`), `minilm`, `hf:NAME`,
+            `st:NAME` or the folder of a model. It is fitted to the training split only. A table with `text` or `encoder` is
+            read as texts.
         remove: Parts to remove from the posts of 20-newsgroups: "headers", "footers", "quotes" (default: all three) or
             "none".
         calibration: Share of the training samples, 0 to 0.5, to hold out for calibrating the trained model. It is drawn after
@@ -188,7 +189,11 @@ def load(
     found = with_fewer(found, subset, seed=seed) if subset is not None else found
     found = with_calibration(found, calibration, seed=seed) if calibration else found
     found = with_noise(found, label_noise, seed=seed) if label_noise else found
-    found = encoded(title, found, encoder) if isinstance(found.train, TextSplit) else in_memory(found, stream=stream)
+    if isinstance(found.train, TextSplit):
+        usual = DATASETS[name].encoder if isinstance(name, str) and name in DATASETS else None
+        found = encoded(title, found, encoder or usual)
+    else:
+        found = in_memory(found, stream=stream)
     assert found.test is not None
     return Dataset(
         name=title,

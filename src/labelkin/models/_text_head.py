@@ -1,5 +1,6 @@
 """The head of the text experiments in paper 001, on top of vectors from a text encoder."""
 
+from functools import partial
 from math import prod
 
 from torch import nn
@@ -23,4 +24,8 @@ def text_head(input_shape: Shape, *, hidden: int = WIDTH, dropout: float = 0.1) 
     return Backbone(features=hidden, dense=dense, dropout=nn.Dropout(dropout))
 
 
-NETS: dict[str, Builder] = {"text-head": text_head}
+NETS: dict[str, Builder] = {
+    "text-head": text_head,
+    "text-head-256": partial(text_head, hidden=256, dropout=0.2),
+    "text-head-512": partial(text_head, hidden=512, dropout=0.2),
+}

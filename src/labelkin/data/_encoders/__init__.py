@@ -1,7 +1,8 @@
 """Encoders of texts by name, for the option `encoder`.
 
-`hashed-tfidf` is built in; `minilm` is an optional package; `hf:NAME` and `st:NAME` are models of transformers and
-sentence-transformers, from a hub or a folder. A folder without a prefix is read by the library that wrote it.
+`hashed-tfidf` is built in, and so is `hashed-code` for source code; `minilm` is an optional package; `hf:NAME` and `st:NAME`
+are models of transformers and sentence-transformers, from a hub or a folder. A folder without a prefix is read by the library
+that wrote it.
 """
 
 from collections.abc import Mapping
@@ -9,21 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from labelkin._checks import InputError, near
-from labelkin.data._encoders.hashed import NAME, Encoder, HashedTfidf
+from labelkin.data._encoders.hashed import CODE, NAME, Encoder, HashedCode, HashedTfidf
 from labelkin.data._encoders.pretrained import Pretrained, SentenceTransformer, Transformer, in_folder, minilm
 
 __all__ = ["DEFAULT", "Encoder", "encoder", "restored"]
 
 DEFAULT = NAME
 DOORS = {"hf": Transformer, "st": SentenceTransformer}
-KNOWN = (DEFAULT, "minilm", *(f"{door}:NAME" for door in DOORS))
+HASHED: dict[str, type[HashedTfidf]] = {NAME: HashedTfidf, CODE: HashedCode}
+KNOWN = (*HASHED, "minilm", *(f"{door}:NAME" for door in DOORS))
 
 
 def encoder(name: str) -> Encoder:
     """Return the encoder of that name, not fitted yet."""
     head, colon, rest = name.partition(":")
-    if head == DEFAULT and (not colon or rest.isdecimal()):
-        return HashedTfidf(int(rest)) if colon else HashedTfidf()
+    if head in HASHED and (not colon or rest.isdecimal()):
+        return HASHED[head](int(rest)) if colon else HASHED[head]()
     if name == "minilm":
         return minilm()
     if head in DOORS and rest:
@@ -31,7 +33,7 @@ def encoder(name: str) -> Encoder:
     if Path(name).expanduser().is_dir():
         return in_folder(name)
     raise InputError(
-        f"encoder: expected {', '.join(KNOWN)} or the folder of a model, got {name!r}.{near(name, (DEFAULT, 'minilm'))}"
+        f"encoder: expected {', '.join(KNOWN)} or the folder of a model, got {name!r}.{near(name, (*HASHED, 'minilm'))}"
     )
 
 
@@ -39,7 +41,7 @@ def restored(state: Mapping[str, Any]) -> Encoder:
     """Rebuild an encoder from `Encoder.state`; refuse a pretrained model that has changed."""
     found = encoder(state["name"])
     if isinstance(found, HashedTfidf):
-        return HashedTfidf(found.width, buckets=state["buckets"], idf=state["idf"])
+        return type(found)(found.width, buckets=state["buckets"], idf=state["idf"])
     if isinstance(found, Pretrained) and found.revision != state["revision"]:
         raise InputError(
             f"encoder: {found.name!r} changed since the run was trained: expected revision {state['revision'][:16]}, "

@@ -24,10 +24,15 @@ PART = 2048
 Floats = npt.NDArray[np.float32]
 
 
-def features_folder(encoder: str) -> Path:
-    """Return the cache folder of an encoder, below LABELKIN_CACHE or the user's cache folder."""
+def cache_root() -> Path:
+    """Return the folder in LABELKIN_CACHE, or labelkin's folder in the user's cache."""
     given = os.environ.get(VARIABLE)
-    return (Path(given).expanduser() if given else cache_folder().parent) / "features" / encoder
+    return Path(given).expanduser() if given else cache_folder().parent
+
+
+def features_folder(encoder: str) -> Path:
+    """Return the cache folder of an encoder."""
+    return cache_root() / "features" / encoder
 
 
 def cached(texts: Sequence[str], encode: Callable[[Sequence[str]], Floats], *, encoder: str) -> Floats:

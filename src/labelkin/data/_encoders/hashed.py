@@ -1,11 +1,11 @@
-"""The built-in text encoder: TF-IDF of hashed words and word pairs.
+"""The built-in text encoders: TF-IDF of hashed words and word pairs.
 
 Words are hashed by BLAKE2b, because Python's own hash differs between processes. Pairs combine the hashes of their words.
 """
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Self
 
@@ -40,19 +40,30 @@ class Encoder(ABC):
 
 BUCKETS = 1 << 20  # for words; word pairs have as many, numbered after these
 WORD = re.compile(r"\w\w+")  # at least two letters or digits, as in scikit-learn's vectorizers
+WITHIN_NAMES = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])")  # where a name in source code has two words
 AT_ONCE = 2048  # texts
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 Hashes = npt.NDArray[np.uint64]
 
 
-def bucket_counts(texts: Sequence[str]) -> Iterator["csr_array"]:
-    """Yield counts (at most AT_ONCE, 2 BUCKETS) of the buckets in each text."""
+def words_of(text: str) -> list[str]:
+    """Return the words of a text in lower case."""
+    return WORD.findall(text.lower())
+
+
+def words_of_code(text: str) -> list[str]:
+    """Return the words of source code; names such as `read_line` and `readLine` are two words."""
+    return words_of(WITHIN_NAMES.sub(" ", text))
+
+
+def bucket_counts(texts: Sequence[str], split: Callable[[str], list[str]] = words_of) -> Iterator["csr_array"]:
+    """Yield counts (at most AT_ONCE, 2 BUCKETS) of the buckets in each text; `split` returns the words of a text."""
     from scipy.sparse import csr_array  # takes 0.1 s, so only texts should pay for it
 
     known: dict[str, int] = {}
     for start in range(0, len(texts), AT_ONCE):
         part = texts[start : start + AT_ONCE]
-        words = [[_hash(word, known) for word in WORD.findall(text.lower())] for text in part]
+        words = [[_hash(word, known) for word in split(text)] for text in part]
         own = np.repeat(np.arange(len(part)), [len(found) for found in words])
         single = np.fromiter((h for found in words for h in found), dtype=np.uint64, count=len(own))
         within = own[1:] == own[:-1]  # no pair spans two texts
@@ -82,6 +93,7 @@ def _mixed(values: Hashes) -> Hashes:
 
 
 NAME = "hashed-tfidf"
+CODE = "hashed-code"
 WIDTH = 4096
 WORDS = 0.75  # share of words in the width, the rest for word pairs; reviews profit from pairs ("not good"), posts from words
 LEAST = 2  # number of training texts that must contain a bucket: a word in a single text does not generalize
@@ -97,20 +109,23 @@ class HashedTfidf(Encoder):
     with random signs, causes too many collisions at a width that suits a dense layer.
     """
 
+    family = NAME
+    split = staticmethod(words_of)
+
     def __init__(self, width: int = WIDTH, *, buckets: Tensor | None = None, idf: Tensor | None = None) -> None:
-        check_count("encoder: the width of hashed-tfidf", width, least=4)
+        check_count(f"encoder: the width of {self.family}", width, least=4)
         self.width, self.buckets, self.idf = width, buckets, idf
-        self.name = NAME if width == WIDTH else f"{NAME}:{width}"
+        self.name = self.family if width == WIDTH else f"{self.family}:{width}"
 
     def fitted(self, texts: Sequence[str]) -> Self:
-        parts = list(bucket_counts(texts))
+        parts = list(bucket_counts(texts, self.split))
         found = np.zeros(2 * BUCKETS, dtype=np.int64)
         for counts in parts:
             found += np.bincount(counts.indices, minlength=2 * BUCKETS)
         idf = np.where(found >= LEAST, 1 + np.log((1 + len(texts)) / (1 + found)), 0)
         if not idf.any():
             raise InputError(
-                f"encoder: {NAME} needs training texts with words in common, got {len(texts)} texts without any; add "
+                f"encoder: {self.family} needs training texts with words in common, got {len(texts)} texts without any; add "
                 "more texts, or use another encoder."
             )
         held = np.zeros(2 * BUCKETS)
@@ -122,12 +137,14 @@ class HashedTfidf(Encoder):
 
     def encode(self, texts: Sequence[str]) -> Tensor:
         if self.buckets is None or self.idf is None:
-            raise InputError(f"encoder: {NAME} is not fitted yet; call fitted(texts) with the training texts first.")
+            raise InputError(
+                f"encoder: {self.family} is not fitted yet; call fitted(texts) with the training texts first."
+            )
         column = np.full(2 * BUCKETS, -1)
         column[self.buckets.numpy()] = np.arange(len(self.buckets))
         vectors = torch.zeros(len(texts), len(self.buckets))
         start = 0
-        for counts in bucket_counts(texts):
+        for counts in bucket_counts(texts, self.split):
             place = column[counts.indices]
             known = place >= 0
             rows, columns = (torch.from_numpy(found[known]) for found in (start + _rows(counts), place))
@@ -137,6 +154,13 @@ class HashedTfidf(Encoder):
 
     def state(self) -> dict[str, Any]:
         return {"name": self.name, "buckets": self.buckets, "idf": self.idf}
+
+
+class HashedCode(HashedTfidf):
+    """The encoder `hashed-code` or `hashed-code:WIDTH`, for source code: names are split into their words."""
+
+    family = CODE
+    split = staticmethod(words_of_code)
 
 
 def _squared_shares(counts: "csr_array", idf: Numbers) -> Numbers:

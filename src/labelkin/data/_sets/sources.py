@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from labelkin.data._dataset import RawDataset
+from labelkin.data._encoders.hashed import CODE
 from labelkin.data._locate import Download, Place
 from labelkin.data._sets.cifar import VERSIONS, cifar_at, read_cifar
 from labelkin.data._sets.images import (
@@ -20,6 +21,8 @@ from labelkin.data._sets.images import (
     read_food101,
     read_idx_folder,
 )
+from labelkin.data._sets.stdlib import read_stdlib, stdlib_digest
+from labelkin.data._sets.text_trees import CLINC150, NAICS2012, TREC, read_clinc150, read_naics2012, read_trec
 from labelkin.data._sets.texts import (
     is_imdb,
     is_newsgroups,
@@ -41,6 +44,8 @@ class Source(NamedTuple):
         read: Function that reads the files.
         options: Options of `load` that `read` takes.
         tree: Name of its tree, if the package contains one.
+        encoder: Encoder of its texts, if it is not the usual one.
+        digest: Function that returns a digest of its content, for a dataset that differs between machines.
 
     Example:
         >>> from labelkin.data import DATASETS
@@ -53,6 +58,8 @@ class Source(NamedTuple):
     read: Callable[..., RawDataset]
     options: tuple[str, ...] = ()
     tree: str | None = None
+    encoder: str | None = None
+    digest: Callable[[], str] | None = None
 
 
 def _idx_place(folder: str, other: str, url: str, checksums: tuple[str, ...], fixed: tuple[str, ...] = ()) -> Place:
@@ -172,6 +179,19 @@ DATASETS: dict[str, Source] = {
         "598,000 reviews of businesses, negative and positive", YELP_POLARITY, read_yelp_polarity, ("encoder",)
     ),
     "20-newsgroups": Source("18,846 posts to 20 newsgroups", NEWSGROUPS, read_newsgroups, ("encoder", "remove")),
+    "clinc150": Source(
+        "22,500 requests to an assistant, 150 intents in 10 domains", CLINC150, read_clinc150, ("encoder",)
+    ),
+    "naics2012": Source("18,784 activities of 894 industries in 5 levels", NAICS2012, read_naics2012, ("encoder",)),
+    "trec": Source("5,943 questions of 50 types in 6 groups", TREC, read_trec, ("encoder",)),
+    "stdlib": Source(
+        "functions of Python's standard library by module, in the chapters of its reference",
+        INSIDE,
+        _no_path(read_stdlib),
+        ("encoder",),
+        encoder=CODE,
+        digest=stdlib_digest,
+    ),
 }
 
 # Parallel corpora, which `labelkin.translate.load_corpus` reads: description and files.
