@@ -283,7 +283,7 @@ def test_a_scorer_by_name_takes_a_class_that_was_not_seen():
     assert mean_cost_scorer(costs=COSTS)(two, X[y == "dog"], y[y == "dog"]) == pytest.approx(
         -np.mean([COSTS["dog"][answer] for answer in answers])
     )
-    with pytest.raises(InputError, match="'dog'.* not among the classes"):
+    with pytest.raises(InputError, match=r"'dog'.* not among the classes"):
         mean_cost_scorer(costs=MATRIX[:2, :2])(two, X, y)
 
 
@@ -321,7 +321,7 @@ def test_an_estimator_without_usable_scores_is_named():
 
 def test_weights_that_a_classifier_does_not_take_are_refused():
     X, y = iris()
-    with pytest.raises(InputError, match="Pipeline.fit takes no sample_weight"):
+    with pytest.raises(InputError, match=r"Pipeline\.fit takes no sample_weight"):
         LeastCostClassifier(make_pipeline(Perceptron())).fit(X, y, sample_weight=np.ones(150))
 
 

@@ -156,23 +156,27 @@ class LeastCostClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
     def _left_out(self, X: Any, y: npt.NDArray[Any], weight: Floats | None) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return logits, class positions and weights of the samples, each by a classifier that did not see it."""
         position = {label: place for place, label in enumerate(self.classes_.tolist())}
-        logits, target, weights = [], [], []
+        logits: list[Floats] = []
+        rows: list[npt.NDArray[np.int64]] = []
         for train, test in check_cv(self.cv, y, classifier=True).split(X, y):
             classifier = self._trained(_safe_indexing(X, train), y[train], None if weight is None else weight[train])
-            seen = [position[label] for label in classifier.classes_.tolist() if label in position]
             known = test[np.isin(y[test], classifier.classes_)]
             if not len(known):
                 continue
+            seen = [position[label] for label in classifier.classes_.tolist()]
             found = np.full((len(known), len(position)), np.log(LEAST))
             found[:, seen] = _logits(classifier, _safe_indexing(X, known))
             logits.append(found)
-            target.append([position[label] for label in y[known].tolist()])
-            weights.append(np.ones(len(known)) if weight is None else weight[known])
-        if not logits:
+            rows.append(known)
+        if not rows:
             raise InputError("cv: no sample is left out of the training part that holds its class; use fewer folds.")
-        together = (torch.from_numpy(np.concatenate(parts)) for parts in (logits, target, weights))
-        values, places, shares = together
-        return values, places, None if weight is None else shares
+        left = np.concatenate(rows)
+        target = torch.tensor([position[label] for label in y[left].tolist()])
+        return (
+            torch.from_numpy(np.concatenate(logits)),
+            target,
+            None if weight is None else torch.from_numpy(weight[left]),
+        )
 
     def _probs(self, X: Any) -> Tensor:
         """Return (n, K) calibrated probabilities in double precision."""

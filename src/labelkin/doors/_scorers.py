@@ -92,9 +92,8 @@ class _MeanCost:
     def _by_tree(self, true: Labels, answer: Labels) -> npt.NDArray[np.floating[Any]]:
         assert self.taxonomy is not None
         classes = np.array(self.taxonomy.classes)
-        return self.taxonomy.distance(
-            self.distance, *(_positions(part.astype(str), classes) for part in (true, answer))
-        )
+        places = _positions(true.astype(str), classes), _positions(answer.astype(str), classes)
+        return self.taxonomy.distance(self.distance, places[0], places[1])
 
     def _by_matrix(self, estimator: Any, true: Labels, answer: Labels) -> npt.NDArray[np.floating[Any]]:
         by_name = isinstance(self.costs, Mapping) or hasattr(self.costs, "columns")
@@ -111,8 +110,8 @@ class _HierarchicalF1:
     taxonomy: Taxonomy
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
-        nodes = [self._nodes(labels) for labels in (estimator.predict(X), y)]
-        return hierarchical_f1(*nodes, self.taxonomy, predicted_as="nodes", target_as="nodes").mean
+        predicted, target = self._nodes(estimator.predict(X)), self._nodes(y)
+        return hierarchical_f1(predicted, target, self.taxonomy, predicted_as="nodes", target_as="nodes").mean
 
     def _nodes(self, labels: Any) -> torch.Tensor:
         names, place = np.unique(np.asarray(labels).astype(str), return_inverse=True)
