@@ -37,7 +37,7 @@ class KinTrainer(Trainer):
         **options: Further arguments of `transformers.Trainer`, such as `train_dataset` and `compute_metrics`.
 
     Example:
-        >>> import tempfile
+        >>> import contextlib, io, tempfile
         >>> from transformers import BertConfig, BertModel, TrainingArguments
         >>> from labelkin import LabelEmbedding
         >>> from labelkin.doors.transformers import KinTrainer
@@ -49,7 +49,9 @@ class KinTrainer(Trainer):
         >>> args = TrainingArguments(folder.name, num_train_epochs=1, report_to=[], disable_tqdm=True, use_cpu=True)
         >>> objective = LabelEmbedding(3, features=8)
         >>> trainer = KinTrainer(BertModel(config), args, objective=objective, train_dataset=samples)
-        >>> trainer.train().global_step
+        >>> with contextlib.redirect_stdout(io.StringIO()):  # the Trainer prints what it logs
+        ...     trained = trainer.train()
+        >>> trained.global_step
         1
     """
 
