@@ -283,11 +283,12 @@ def test_texts_are_learned_and_evaluated_end_to_end(tmp_path: Path):
         encoder(),
         tmp_path,
         objective=LabelEmbedding(CLASSES, features=WIDTH),
+        pooling="mean",
         eval_dataset=samples(),
         compute_metrics=compute_metrics_for(TREE),
         optim="adamw_torch",
         learning_rate=0.01,
-        num_train_epochs=20,
+        num_train_epochs=15,
     )
     before = trainer.evaluate()
     trainer.train()
