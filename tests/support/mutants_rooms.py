@@ -220,7 +220,7 @@ ROOM_MUTANTS = [
     Mutant(
         "decide: the temperature ignores the weights",
         "decide/_temperature.py",
-        "if weight is None else _shares(weight, values)",
+        "if weight is None else _checked_weight(weight, values)",
         "",
         "test_decide.py -k repeated_samples",
     ),

@@ -39,9 +39,7 @@ class Temperature:
         if self.value is not None:
             check_number("value", self.value, low=0, open_low=True)
 
-    def fit(
-        self, logits: Tensor, target: Tensor, *, weight: Tensor | None = None, prior: float | None = None
-    ) -> Self:
+    def fit(self, logits: Tensor, target: Tensor, *, weight: Tensor | None = None, prior: float | None = None) -> Self:
         """Find the temperature with the least mean negative log-likelihood.
 
         The loss is convex in `1 / value`, so there is one minimum, and it is never worse than the original logits. It is
@@ -114,7 +112,9 @@ def _checked_weight(weight: Tensor, values: Tensor) -> Tensor:
     """Return the weights of the samples in the precision of their values."""
     given = weight.detach().to(values)
     if given.shape != values.shape[:1] or not bool(torch.isfinite(given).all()) or bool((given < 0).any()):
-        raise InputError(f"weight: expected {len(values)} finite numbers of at least 0, got shape {tuple(given.shape)}.")
+        raise InputError(
+            f"weight: expected {len(values)} finite numbers of at least 0, got shape {tuple(given.shape)}."
+        )
     if not bool(given.any()):
         raise InputError("weight: expected at least one weight above 0, got only zeros.")
     return given

@@ -30,6 +30,7 @@ except ImportError as error:
 
 METHODS = ("temperature", "none")
 LEAST = 1e-12  # probabilities below count as this, so that one 0 for a true class does not decide the temperature
+PRIOR = 1.0  # standard deviation of the temperature's logarithm: few samples, or no mistakes, do not lead to certainty
 Floats = npt.NDArray[np.floating[Any]]
 
 
@@ -37,9 +38,9 @@ class LeastCostClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
     """Decide by least expected cost with the probabilities of any scikit-learn classifier.
 
     Least-cost decisions need calibrated probabilities. `fit` trains the classifier on each part of a cross-validation,
-    finds the temperature with the least negative log-likelihood on the samples that were left out, and trains the
-    classifier again on all samples. A classifier that is already trained can be calibrated on held-out samples as
-    `LeastCostClassifier(FrozenEstimator(classifier), ...).fit(X_held_out, y_held_out)`.
+    finds the temperature with the least negative log-likelihood on the samples that were left out (with a weak prior
+    around 1, for few samples), and trains the classifier again on all samples. A classifier that is already trained can
+    be calibrated on held-out samples: `LeastCostClassifier(FrozenEstimator(classifier), ...).fit(X_held_out, y_held_out)`.
 
     Args:
         estimator: A classifier with `predict_proba`, or with a `decision_function` of one score per class, whose softmax
@@ -137,8 +138,8 @@ class LeastCostClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
         self.costs_ = costs_over(self.classes_, self.taxonomy, self.costs)
         self.temperature_ = 1.0
         if self.method == "temperature":
-            logits, target, shares = self._left_out(X, y, weight)
-            self.temperature_ = float(Temperature().fit(logits, target, shares).value or 1.0)
+            logits, target, counts = self._left_out(X, y, weight)
+            self.temperature_ = float(Temperature().fit(logits, target, weight=counts, prior=PRIOR).value or 1.0)
         return self
 
     def _weights(self, sample_weight: Any, X: Any) -> Floats:
