@@ -90,7 +90,7 @@ def test_the_end_of_an_epoch_refreshes_in_evaluation_mode_and_then_exchanges():
     def outputs() -> list[tuple[Tensor, Tensor]]:
         return [(torch.zeros(1, 3), torch.tensor([0]))]
 
-    end_epoch(net, Listening(3), outputs)
+    end_epoch(net, Listening(3, preset="memory"), outputs)
     assert calls[0][:2] == ("refresh", [False, False])
     assert len(calls[0][2]) == 1
     assert calls[1:] == ["synchronize"]
@@ -126,7 +126,7 @@ def test_a_saved_checkpoint_holds_what_the_objective_learned(tmp_path: Path):
     from labelkin.doors.lightning import KinModule
 
     samples = TensorDataset(torch.randn(12, 4), torch.arange(12) % 3)
-    module = KinModule(nn.Linear(4, 5), AdaptiveLabels(3, features=5), taxonomy=TREE)
+    module = KinModule(nn.Linear(4, 5), AdaptiveLabels(3, features=5, preset="memory"), taxonomy=TREE)
     trainer = Trainer(
         max_epochs=2, accelerator="cpu", logger=False, enable_progress_bar=False, default_root_dir=tmp_path
     )
@@ -134,7 +134,10 @@ def test_a_saved_checkpoint_holds_what_the_objective_learned(tmp_path: Path):
     assert {"train_loss", "val_loss", "val_accuracy", "val_cost"} <= set(trainer.logged_metrics)
     trainer.save_checkpoint(tmp_path / "model.ckpt")
     loaded = KinModule.load_from_checkpoint(
-        tmp_path / "model.ckpt", backbone=nn.Linear(4, 5), objective=AdaptiveLabels(3, features=5), taxonomy=TREE
+        tmp_path / "model.ckpt",
+        backbone=nn.Linear(4, 5),
+        objective=AdaptiveLabels(3, features=5, preset="memory"),
+        taxonomy=TREE,
     )
     torch.testing.assert_close(loaded.state_dict(), module.state_dict())
     assert torch.cat(trainer.predict(loaded, DataLoader(samples, batch_size=4))).shape == (12, 3)

@@ -25,7 +25,7 @@ HEADS: dict[str, Callable[[], Objective]] = {
     "one-hot": lambda: OneHot(CLASSES, features=WIDTH),
     "label-embedding": lambda: LabelEmbedding(CLASSES, features=WIDTH),
     "hierarchical": lambda: Hierarchical(TREE, features=WIDTH),
-    "adaptive-labels": lambda: AdaptiveLabels(CLASSES, features=WIDTH),
+    "adaptive-labels": lambda: AdaptiveLabels(CLASSES, features=WIDTH, preset="memory"),
     "retrospection": lambda: Retrospection(CLASSES, samples=24, features=WIDTH, every=1),
 }
 every_head = pytest.mark.parametrize("name", HEADS)

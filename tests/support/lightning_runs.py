@@ -16,7 +16,7 @@ from labelkin.data import Dataset, Minibatch
 from labelkin.training import Classify, Model, Place, Settings, Trainer, build_model, context_for
 
 OBJECTIVES = ("one-hot", "label-embedding", "adaptive-labels", "retrospection")
-OPTIONS: dict[str, dict[str, Any]] = {"retrospection": {"every": 1}}
+OPTIONS: dict[str, dict[str, Any]] = {"retrospection": {"every": 1}, "adaptive-labels": {"preset": "memory"}}
 EPOCHS = 3
 
 
