@@ -4,6 +4,7 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -34,6 +35,14 @@ ROOMS = [
     "training",
     "doors",
 ]
+SUBPACKAGES = {
+    "doors.lightning": "lightning.pytorch",
+    "doors.transformers": "transformers",
+}  # public, and what they need
+NEEDS = {  # modules whose examples or imports need an optional package that the other modules of their room do without
+    "labelkin.doors.lightning._module": "lightning.pytorch",
+    "labelkin.doors.transformers._trainer": "accelerate",
+}
 ESTIMATOR_METHODS = ["fit", "predict", "decision_function", "predict_proba", "predict_log_proba"]
 
 
@@ -48,6 +57,8 @@ def modules(room: str) -> list[str]:
 def imported(module: str) -> ModuleType:
     if ".triton_" in module:
         pytest.importorskip("triton", reason="Triton is not installed")
+    if module in NEEDS:
+        pytest.importorskip(NEEDS[module], reason=f"{NEEDS[module]} is not installed")
     return importlib.import_module(module)
 
 
@@ -57,7 +68,8 @@ ALL_MODULES = [name for room in ROOMS for name in modules(room)]
 def public() -> dict[str, Any]:
     """Return the functions and classes in `__all__` of all rooms, and the methods of the estimator."""
     names: dict[str, Any] = {}
-    for room in ROOMS:
+    present = [name for name, needed in SUBPACKAGES.items() if find_spec(needed.partition(".")[0])]
+    for room in [*ROOMS, *present]:
         package = importlib.import_module(f"labelkin.{room}")
         names.update({f"{room}.{name}": getattr(package, name) for name in package.__all__})
     names["KinClassifier"] = labelkin.KinClassifier

@@ -388,6 +388,19 @@ def test_temperature_without_a_best_value_warns(sign: int, end: float):
         assert decide.Temperature().fit(sign * F.one_hot(target).float(), target).value == end
 
 
+@pytest.mark.parametrize("prior", [None, 0.3])
+def test_temperature_with_weights_is_that_of_repeated_samples(prior: float | None):
+    target = torch.arange(40) % 5
+    noise = torch.randn(40, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    logits, weight = 3 * noise + 2 * F.one_hot(target), torch.arange(40) % 4
+    repeated = logits.repeat_interleave(weight, 0), target.repeat_interleave(weight)
+    written_out = decide.Temperature().fit(*repeated, prior=prior).value
+    assert decide.Temperature().fit(logits, target, weight=weight, prior=prior).value == pytest.approx(
+        written_out, rel=1e-9
+    )
+    assert decide.Temperature().fit(logits, target, prior=prior).value != pytest.approx(written_out, rel=1e-3)
+
+
 # Bad input.
 
 
@@ -445,6 +458,14 @@ REFUSED: dict[str, tuple[Callable[[Taxonomy], object], str]] = {
         r"of shape \(2,\)",
     ),
     "no samples": (lambda _: decide.Temperature().fit(torch.zeros(0, 3), torch.zeros(0)), "logits: .* empty batch"),
+    "weights below 0": (
+        lambda _: decide.Temperature().fit(draw(2, 3), torch.tensor([0, 1]), weight=torch.tensor([1.0, -1.0])),
+        "weight: expected 2 finite numbers of at least 0",
+    ),
+    "only weights of 0": (
+        lambda _: decide.Temperature().fit(draw(2, 3), torch.tensor([0, 1]), weight=torch.zeros(2)),
+        "weight: expected at least one weight above 0",
+    ),
     "not fitted": (lambda _: decide.Temperature().apply(draw(2, 3)), r"call fit\(logits, target\)"),
     "frozen": (lambda _: decide.Temperature(0.0), r"value: expected a number in \(0, inf\]"),
 }

@@ -264,3 +264,36 @@ def test_a_collection_still_shares_what_is_the_same():
     same = MetricCollection([metrics.HierarchicalPrecision(taxonomy=TREE), metrics.HierarchicalRecall(taxonomy=TREE)])
     same.update(torch.tensor([0, 1]), torch.tensor([0, 2]))
     assert [len(group) for group in same.compute_groups.values()] == [2]
+
+
+@every_case
+def test_it_hands_its_value_and_range_to_the_plot(name: str, monkeypatch):
+    seen = {}
+
+    def plotted(val, ax, **options):
+        seen.update(options, val=val, ax=ax)
+        return "figure", "axes"
+
+    monkeypatch.setattr("torchmetrics.metric.plot_single_or_multi_val", plotted)
+    given, target = fed(name)
+    metric = CASES[name][0]()
+    metric.update(given, target)
+    assert metric.plot() == ("figure", "axes")
+    assert float(seen["val"]) == float(metric.compute())
+    assert seen["higher_is_better"] is metric.higher_is_better
+    top = {"severity": None, "distance": None, "brier": 2.0}.get(name, 1.0)
+    assert (seen["lower_bound"], seen["upper_bound"]) == (0.0, top)
+    assert metric.plot([metric.compute()] * 2, ax="mine") == ("figure", "axes")
+    assert (len(seen["val"]), seen["ax"]) == (2, "mine")
+
+
+@every_case
+def test_it_is_plotted_by_matplotlib(name: str):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    given, target = fed(name)
+    metric = CASES[name][0]()
+    curve = [metric(given[rows], target[rows]) for rows in torch.arange(len(target)).split(20)]
+    _, axes = metric.plot(curve)
+    (line,) = axes.get_lines()[:1]
+    np.testing.assert_allclose(line.get_ydata(), [float(value) for value in curve])

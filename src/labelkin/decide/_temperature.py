@@ -39,7 +39,7 @@ class Temperature:
         if self.value is not None:
             check_number("value", self.value, low=0, open_low=True)
 
-    def fit(self, logits: Tensor, target: Tensor, *, prior: float | None = None) -> Self:
+    def fit(self, logits: Tensor, target: Tensor, *, weight: Tensor | None = None, prior: float | None = None) -> Self:
         """Find the temperature with the least mean negative log-likelihood.
 
         The loss is convex in `1 / value`, so there is one minimum, and it is never worse than the original logits. It is
@@ -49,6 +49,7 @@ class Temperature:
         Args:
             logits: (n, K) logits of a validation split.
             target: (n,) true class positions.
+            weight: (n,) weights of the samples, at least 0; a sample of weight 2 counts as two. All 1 by default.
             prior: The standard deviation of a normal prior of the temperature's logarithm around 0, for few samples: the fit
                 then finds the most probable temperature, which is near 1 if the samples say little, and moderate even if
                 all of them are right. None for no prior.
@@ -60,9 +61,11 @@ class Temperature:
         check_target("target", target, len(logits), logits.shape[-1])
         if prior is not None:
             check_number("prior", prior, low=0, open_low=True)
-        weakness = inf if prior is None else len(logits) * prior**2
         values = logits.detach().double()
-        true = values.gather(-1, target.long().unsqueeze(-1)).mean()
+        counts = torch.ones_like(values[:, 0]) if weight is None else _checked_weight(weight, values)
+        weakness = inf if prior is None else float(counts.sum()) * prior**2
+        share = counts / counts.sum()
+        true = share @ values.gather(-1, target.long().unsqueeze(-1)).squeeze(-1)
 
         def slope(log_sharpness: float) -> float:
             """Return the slope in `1 / value` of the loss: the expected logit minus that of the true class.
@@ -70,7 +73,7 @@ class Temperature:
             The prior adds `log(value) ** 2 / (2 * weakness)` to the mean loss.
             """
             sharper = torch.softmax(values * exp(log_sharpness), -1)
-            of_data = float((sharper * values).sum(-1).mean() - true)
+            of_data = float(share @ (sharper * values).sum(-1) - true)
             return of_data + log_sharpness * exp(-log_sharpness) / weakness
 
         low, high = -log(HOTTEST), -log(COLDEST)
@@ -103,3 +106,15 @@ class Temperature:
             stacklevel=3,
         )
         return value
+
+
+def _checked_weight(weight: Tensor, values: Tensor) -> Tensor:
+    """Return the weights of the samples in the precision of their values."""
+    given = weight.detach().to(values)
+    if given.shape != values.shape[:1] or not bool(torch.isfinite(given).all()) or bool((given < 0).any()):
+        raise InputError(
+            f"weight: expected {len(values)} finite numbers of at least 0, got shape {tuple(given.shape)}."
+        )
+    if not bool(given.any()):
+        raise InputError("weight: expected at least one weight above 0, got only zeros.")
+    return given

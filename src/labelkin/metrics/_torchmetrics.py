@@ -35,6 +35,7 @@ class Accuracy(MeanMetric):
     """
 
     higher_is_better = True
+    plot_upper_bound = 1.0
 
     def _values(self, given: Tensor, target: Tensor, *, read_values: bool) -> Tensor:
         basic.check_alike(given, target, read_values=read_values)
@@ -59,6 +60,7 @@ class TopKAccuracy(MeanMetric):
     """
 
     higher_is_better = True
+    plot_upper_bound = 1.0
 
     def __init__(self, *, k: int, **settings: Any) -> None:
         super().__init__(**settings)
@@ -87,6 +89,7 @@ class BrierScore(MeanMetric):
     """
 
     higher_is_better = False
+    plot_upper_bound = 2.0
 
     def _values(self, given: Tensor, target: Tensor, *, read_values: bool) -> Tensor:
         check_probs(given, target, read_values=read_values)
@@ -112,6 +115,7 @@ class WeightedAccuracy(SumsMetric):
     """
 
     higher_is_better = True
+    plot_upper_bound = 1.0
     hits: Tensor
     misses: Tensor
     distances: Tensor
@@ -152,6 +156,7 @@ class CalibrationError(SumsMetric):
     """
 
     higher_is_better = False
+    plot_upper_bound = 1.0
     samples: Tensor
     confidence: Tensor
     hits: Tensor

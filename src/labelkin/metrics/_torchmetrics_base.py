@@ -24,7 +24,21 @@ class SumsMetric(Metric):
 
     is_differentiable = False
     full_state_update = False
+    plot_lower_bound = 0.0
+    plot_upper_bound: float | None = None
     _what = "samples"
+
+    def plot(self, val: Any = None, ax: Any = None) -> Any:
+        """Plot values with matplotlib, as the metrics of torchmetrics do.
+
+        Args:
+            val: A result of `compute` or `forward`, or a list of them, which gives a curve. None means `compute()`.
+            ax: The axes of matplotlib to draw on; new ones by default.
+
+        Returns:
+            The figure and the axes.
+        """
+        return self._plot(val, ax)
 
     def _add_sums(self, *names: str, size: tuple[int, ...] = ()) -> None:
         for name in names:

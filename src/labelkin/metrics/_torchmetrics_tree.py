@@ -104,6 +104,7 @@ class _Ancestors(TreeMetric):
     """Sums of predicted, true and shared ancestors."""
 
     higher_is_better = True
+    plot_upper_bound = 1.0
     shared: Tensor
     predicted: Tensor
     true: Tensor

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from labelkin.models._registry import build as build
     from labelkin.models._registry import default as default
     from labelkin.models._residual_head import ResidualHead as ResidualHead
+    from labelkin.models._third_party import pooled as pooled
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
@@ -23,4 +24,5 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_registry": ["BACKBONES", "LIBRARIES", "build", "default"],
         "_residual_head": ["ResidualHead"],
     },
+    internal={"_third_party": ["pooled"]},
 )

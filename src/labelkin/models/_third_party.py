@@ -86,12 +86,7 @@ class ImageEncoder(nn.Module):
         self.model = model
 
     def forward(self, x: Tensor) -> Tensor:
-        outputs = self.model(pixel_values=x)
-        pooled: Tensor | None = getattr(outputs, "pooler_output", None)
-        if pooled is not None:
-            return pooled.flatten(1)
-        hidden: Tensor = outputs.last_hidden_state  # (B, tokens, F) or (B, F, height, width)
-        return hidden.mean(1) if hidden.ndim == 3 else hidden.mean((2, 3))
+        return pooled(self.model(pixel_values=x))
 
 
 class TextEncoder(nn.Module):
@@ -104,13 +99,29 @@ class TextEncoder(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         mask = torch.ones_like(ids) if self.padding is None else (ids != self.padding).long()
-        outputs = self.model(input_ids=ids, attention_mask=mask)
-        pooled: Tensor | None = getattr(outputs, "pooler_output", None)
-        if pooled is not None:
-            return pooled
-        hidden: Tensor = outputs.last_hidden_state  # (B, length, F)
-        kept = mask.to(hidden.dtype).unsqueeze(-1)
-        return (hidden * kept).sum(1) / kept.sum(1).clamp_min(1)
+        return pooled(self.model(input_ids=ids, attention_mask=mask), mask)
+
+
+def pooled(outputs: Any, mask: Tensor | None = None) -> Tensor:
+    """Return features (B, F) from the outputs of a transformers encoder of images or texts.
+
+    Args:
+        outputs: The outputs of the encoder. Its pooled output is used if it has one, else the mean over its tokens.
+        mask: (B, length) 1 for tokens and 0 for padding, which the mean leaves out.
+
+    Returns:
+        The features.
+    """
+    found: Tensor | None = getattr(outputs, "pooler_output", None)
+    if found is not None:
+        return found.flatten(1)
+    hidden: Tensor = outputs.last_hidden_state  # (B, tokens, F) or (B, F, height, width)
+    if hidden.ndim == 4:
+        return hidden.mean((2, 3))
+    if mask is None:
+        return hidden.mean(1)
+    kept = mask.to(hidden.dtype).unsqueeze(-1)
+    return (hidden * kept).sum(1) / kept.sum(1).clamp_min(1)
 
 
 def _load(load: Callable[[], nn.Module]) -> Any:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from labelkin.training._loop import Trainer as Trainer
     from labelkin.training._loop import check_accumulation as check_accumulation
     from labelkin.training._model import Model as Model
+    from labelkin.training._optimizer import parameter_groups as parameter_groups
     from labelkin.training._packing import is_packed as is_packed
     from labelkin.training._packing import load_packed as load_packed
     from labelkin.training._packing import save_packed as save_packed
@@ -55,6 +56,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_final_metrics": ["final_metrics"],
         "_interrupt": ["StopAfterStep"],
         "_loop": ["check_accumulation"],
+        "_optimizer": ["parameter_groups"],
         "_packing": ["is_packed", "load_packed", "save_packed"],
         "_progress": ["Progress", "Silent", "progress_for"],
         "_task": ["Evaluation"],

@@ -17,18 +17,32 @@ def make_optimizer(model: Model, settings: Settings) -> Optimizer:
     Weight decay applies to all parameters but those that the objective excludes (`Objective.no_weight_decay`).
     """
     fused = next(model.parameters()).is_cuda  # one kernel updates all parameters
-    spared = {f"objective.{name}" for name in model.objective.no_weight_decay()}
-    decayed = [p for name, p in model.named_parameters() if name not in spared]
-    free = [p for name, p in model.named_parameters() if name in spared]
-    groups: list[dict[str, Any]] = [{"params": decayed, "weight_decay": settings.weight_decay}]
-    if free:
-        groups.append({"params": free, "weight_decay": 0.0})
+    groups = parameter_groups(model, weight_decay=settings.weight_decay)
     if settings.optimizer == "sgd":
         return torch.optim.SGD(
             groups, lr=settings.lr, momentum=settings.momentum, nesterov=settings.nesterov, fused=fused
         )
     kind = torch.optim.Adam if settings.optimizer == "adam" else torch.optim.AdamW
     return kind(groups, lr=settings.lr, fused=fused)
+
+
+def parameter_groups(model: Model, **options: Any) -> list[dict[str, Any]]:
+    """Return the parameters for an optimizer, with those that the objective spares from weight decay in a separate group.
+
+    Args:
+        model: The model.
+        **options: Options of the first group, such as `weight_decay`.
+
+    >>> from labelkin import LabelEmbedding
+    >>> model = Model(torch.nn.Linear(2, 4), LabelEmbedding(3, features=4))
+    >>> [len(group["params"]) for group in parameter_groups(model, weight_decay=0.1)]
+    [6, 1]
+    """
+    spared = {f"objective.{name}" for name in model.objective.no_weight_decay()}
+    decayed = [p for name, p in model.named_parameters() if name not in spared]
+    free = [p for name, p in model.named_parameters() if name in spared]
+    groups: list[dict[str, Any]] = [{"params": decayed, **options}]
+    return [*groups, {"params": free, "weight_decay": 0.0}] if free else groups
 
 
 def learning_rate(settings: Settings, step: int, steps_an_epoch: int) -> float:

@@ -1,0 +1,100 @@
+"""Costs of mistakes between the classes of an estimator: by class name, as a matrix, or the distances in a tree."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelkin._checks import InputError, listed
+from labelkin.doors._training_inputs import given_tree
+from labelkin.structure import Taxonomy
+
+Matrix = npt.NDArray[np.float64]
+
+
+def check_one_source(taxonomy: Any, costs: Any) -> None:
+    """Refuse a taxonomy together with costs."""
+    if taxonomy is not None and costs is not None:
+        raise InputError("costs: expected either a taxonomy or costs, got both; leave one of them out.")
+
+
+def costs_over(classes: npt.NDArray[Any], taxonomy: Any, costs: Any) -> Taxonomy | Matrix:
+    """Return the costs between classes in the order of `classes`.
+
+    Args:
+        classes: (K,) labels.
+        taxonomy: A choice of a tree (see `KinClassifier`), or None.
+        costs: A choice of costs (see `LeastCostClassifier`), or None.
+
+    Returns:
+        The tree over the classes, or (K, K) costs by true class and answer; without either, 1 for every mistake.
+    """
+    check_one_source(taxonomy, costs)
+    if taxonomy is not None:
+        names = [str(label) for label in classes.tolist()]
+        tree = given_tree(taxonomy)
+        return Taxonomy.from_wordnet(names, rule="shortest") if tree is None else tree.restrict(names)
+    return 1 - np.eye(len(classes)) if costs is None else cost_matrix(costs, classes)
+
+
+def cost_matrix(costs: Any, classes: npt.NDArray[Any]) -> Matrix:
+    """Return (K, K) costs by true class (row) and answer (column).
+
+    >>> cost_matrix({"benign": {"malignant": 1}, "malignant": {"benign": 50}}, np.array(["benign", "malignant"]))
+    array([[ 0.,  1.],
+           [50.,  0.]])
+    """
+    by_name = _by_name(costs)
+    matrix = _numbers(costs) if by_name is None else _numbers(_in_order(by_name, classes.tolist()))
+    if matrix.shape != (len(classes), len(classes)):
+        raise InputError(
+            f"costs: expected shape ({len(classes)}, {len(classes)}), true classes by answers in the order of "
+            f"{listed(classes.tolist())}, got {matrix.shape}; give them by class name if some classes may be missing."
+        )
+    if not np.isfinite(matrix).all():
+        bad = matrix.size - int(np.isfinite(matrix).sum())
+        raise InputError(
+            f"costs: expected finite numbers, got {bad} NaN or infinite numbers; use a large cost instead."
+        )
+    return matrix
+
+
+def _by_name(costs: Any) -> Mapping[Any, Any] | None:
+    """Return the rows of a mapping or of a pandas DataFrame as mappings; None for an array."""
+    if hasattr(costs, "columns") and hasattr(costs, "to_dict"):
+        rows: Mapping[Any, Any] = costs.to_dict(orient="index")
+        return rows
+    return costs if isinstance(costs, Mapping) else None
+
+
+def _in_order(rows: Mapping[Any, Any], classes: list[Any]) -> list[list[Any]]:
+    """Return the costs of the classes in their order; a right answer costs 0 unless its cost is given."""
+    return [[_answer(_row(rows, true), true, answer) for answer in classes] for true in classes]
+
+
+def _row(rows: Mapping[Any, Any], true: Any) -> Mapping[Any, Any]:
+    row = rows.get(true, rows.get(str(true)))
+    if not isinstance(row, Mapping):
+        raise InputError(
+            f"costs: expected a row of costs for the true class {true!r}, got rows for {listed(list(rows))}; "
+            "give a mapping {true class: {answer: cost}} or a table with the class names as index and columns."
+        )
+    return row
+
+
+def _answer(row: Mapping[Any, Any], true: Any, answer: Any) -> Any:
+    cost = row.get(answer, row.get(str(answer), 0.0 if answer == true else None))
+    if cost is None:
+        raise InputError(
+            f"costs: expected the cost of the answer {answer!r} for the true class {true!r}, got only "
+            f"{listed(list(row))}; add it."
+        )
+    return cost
+
+
+def _numbers(costs: Any) -> Matrix:
+    try:
+        return np.asarray(costs, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"costs: expected a (K, K) matrix or costs by class name, got {costs!r:.60}.") from None

@@ -1,0 +1,75 @@
+"""The batches of a data loader, in the forms that are common, and the metrics of their scores."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+from labelkin import metrics
+from labelkin._checks import InputError, listed
+from labelkin.data import Minibatch
+from labelkin.objectives import Objective
+from labelkin.structure import Taxonomy
+
+FIELDS = ("node", "weight", "index")
+
+
+class Given(NamedTuple):
+    """A batch: inputs of the backbone, class positions, and what else the loss takes."""
+
+    inputs: Any
+    target: Tensor
+    others: dict[str, Tensor]  # some of `FIELDS`
+
+    @property
+    def counted(self) -> Tensor | slice:
+        """The rows that are no padding."""
+        return self.others["weight"] > 0 if "weight" in self.others else slice(None)
+
+
+def given(batch: Any) -> Given:
+    """Return the parts of a batch.
+
+    Args:
+        batch: (inputs, target), (inputs, target, index), a mapping with "inputs", "target" and any of "node", "weight"
+            and "index", or a `labelkin.data.Minibatch`.
+
+    >>> import torch
+    >>> given((torch.zeros(2, 3), torch.tensor([0, 1]))).target
+    tensor([0, 1])
+    """
+    if isinstance(batch, Minibatch):
+        weight = {"weight": batch.weight} if batch.weighted else {}
+        return Given(batch.inputs, batch.targets, {"index": batch.index, **weight})
+    if isinstance(batch, Mapping) and {"inputs", "target"} <= set(batch) <= {"inputs", "target", *FIELDS}:
+        return Given(batch["inputs"], batch["target"], {name: batch[name] for name in FIELDS if name in batch})
+    if isinstance(batch, (tuple, list)) and len(batch) in (2, 3):
+        return Given(batch[0], batch[1], dict(zip(("index",), batch[2:], strict=False)))
+    got = f"a mapping with {listed(list(batch))}" if isinstance(batch, Mapping) else f"{type(batch).__name__}"
+    raise InputError(
+        "batch: expected (inputs, target), (inputs, target, index), or a mapping with 'inputs' and 'target' and any of "
+        f"'node', 'weight' and 'index', got {got}; let the data loader's collate_fn return one of these."
+    )
+
+
+def metrics_for(objective: Objective, taxonomy: Taxonomy | None) -> nn.ModuleDict:
+    """Return the metrics of an objective by name: accuracy, calibration error, and with a tree severity, cost and F1."""
+    found: dict[str, nn.Module] = {"accuracy": metrics.Accuracy()}
+    if objective.has_probabilities:
+        found["calibration_error"] = metrics.CalibrationError()
+    if taxonomy is not None:
+        found["severity"] = metrics.MistakeSeverity(taxonomy=taxonomy)
+        found["cost"] = metrics.AverageDistance(taxonomy=taxonomy)
+        found["hierarchical_f1"] = metrics.HierarchicalF1(taxonomy=taxonomy)
+    return nn.ModuleDict(found)
+
+
+def update_metrics(found: nn.ModuleDict, objective: Objective, outputs: Any, batch: Given) -> None:
+    """Add the outputs of a batch to the metrics of `metrics_for`."""
+    rows, scores = batch.counted, objective.scores(outputs)
+    target, scores = batch.target[rows], scores[rows]
+    for name, metric in found.items():
+        if name == "calibration_error":
+            metric.update(objective.probs(outputs)[rows], target)  # type: ignore[operator]
+        else:
+            metric.update(scores if name == "cost" else scores.argmax(-1), target)  # type: ignore[operator]
