@@ -55,7 +55,15 @@ def _without_nan(value: Any) -> Any:
 
 
 # Fractions, shown in percent.
-SHARES = ("accuracy", "top5", "ece", "crm_accuracy", "decided_accuracy", "decided_ece", "balanced_accuracy")
+SHARES: tuple[str, ...] = (
+    "accuracy",
+    "top5",
+    "ece",
+    "crm_accuracy",
+    "decided_accuracy",
+    "decided_ece",
+    "balanced_accuracy",
+)
 SHARES += ("decided_balanced_accuracy",)
 
 

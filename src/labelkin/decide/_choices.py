@@ -1,7 +1,7 @@
 """Limits on true classes and on answers: some classes, or all nodes below some nodes."""
 
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +51,7 @@ def restrict(probs: Tensor, taxonomy: Taxonomy, to: Names) -> Tensor:
 def nodes_below(argument: str, taxonomy: Taxonomy, names: Names) -> npt.NDArray[np.bool_]:
     """Return (N,) whether each node is one of some nodes or below one."""
     given = plain_names(names)
-    chosen = [given] if isinstance(given, (str, int, np.integer)) else list(given)
+    chosen: list[Any] = [given] if isinstance(given, (str, int, np.integer)) else list(given)
     if not chosen:
         _nothing(argument)
     inside = np.zeros(len(taxonomy), dtype=np.bool_)

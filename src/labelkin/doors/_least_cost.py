@@ -253,7 +253,8 @@ def _logits(classifier: Any, X: Any) -> Floats:
     """Return (n, K) log-probabilities in double precision, or the scores of a classifier without probabilities."""
     if hasattr(classifier, "predict_proba"):
         probs = np.asarray(classifier.predict_proba(X), dtype=np.float64)
-        return np.log(probs.clip(LEAST))
+        logits: Floats = np.log(probs.clip(LEAST))
+        return logits
     if not hasattr(classifier, "decision_function"):
         raise InputError(
             f"estimator: expected a classifier with predict_proba or decision_function, got {type(classifier).__name__}."

@@ -52,7 +52,8 @@ def hops(
             raise InputError(f"k: expected at most the number of classes, {classes}, got {k}.")
     places = classes if k is None else k
     order = ranked(scores, classes).cpu()
-    chunks = zip(order.split(max(1, CHUNK // classes)), target.cpu().split(max(1, CHUNK // classes)), strict=True)
+    size = max(1, CHUNK // classes)
+    chunks = zip(torch.split(order, size), torch.split(target.cpu(), size), strict=True)
     values = [_values(best, true, taxonomy, places, distance) for best, true in chunks]
     return mean_of("hops", torch.cat(values) if values else torch.zeros(0, dtype=torch.float64))
 

@@ -112,7 +112,7 @@ class AdaptiveLabels(Objective):
     accumulates: ClassVar[bool] = False
     revision: ClassVar[int] = 3  # "cosine" became the default
 
-    _whole_batch = "its labels are means over the batch"
+    _whole_batch: str | None = "its labels are means over the batch"
 
     labels: Tensor
     epoch_labels: Tensor
@@ -139,7 +139,14 @@ class AdaptiveLabels(Objective):
         eval_labels: str | None = None,
         **shared: Unpack[FlatShared],
     ) -> None:
-        own = {"share": share, "every": every, "warmup": warmup, "repel": repel, "detach": detach, "momentum": momentum}
+        own: dict[str, Any] = {
+            "share": share,
+            "every": every,
+            "warmup": warmup,
+            "repel": repel,
+            "detach": detach,
+            "momentum": momentum,
+        }
         own |= {"memory": memory, "leave_one_out": leave_one_out, "scale": scale, "eval_labels": eval_labels}
         given = {name: value for name, value in own.items() if value is not None}
         self.preset = preset_of({"preset": preset, **given})

@@ -180,7 +180,7 @@ class BiLT(LeafObjective):
 
     def compute(self, outputs: Tensor, batch: Batch) -> Loss:
         weighted = []
-        for i, logits in enumerate(outputs.split(self.widths, -1)):
+        for i, logits in enumerate(torch.split(outputs, self.widths, -1)):
             costs, delta, targets = self._level(i, outputs.dtype)
             terms = cost_terms(logits, self._target(batch.target, i), costs, delta, targets, beta=self.beta)
             weighted.append((self.shares[i] * terms.hard, self.shares[i] * terms.cost))

@@ -10,7 +10,7 @@ from labelkin._checks import InputError
 from labelkin.functional import EmbeddingTerms, hierarchical_cross_entropy
 from labelkin.objectives._batch import Batch
 from labelkin.objectives._label_embedding import LabelEmbedding, TwoHeads
-from labelkin.objectives._options import Shared
+from labelkin.objectives._options import CommonShared
 from labelkin.objectives._tree_buffers import in_class_order
 from labelkin.structure import Taxonomy
 
@@ -75,7 +75,7 @@ class Kin(LabelEmbedding):
         p: float = 1.0,
         preset: str = PRESET,
         start_after: int | None = None,
-        **shared: Unpack[Shared],
+        **shared: Unpack[CommonShared],
     ) -> None:
         if taxonomy is None:
             raise InputError(

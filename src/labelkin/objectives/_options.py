@@ -15,11 +15,10 @@ REDUCTIONS = ("mean", "sum", "none")
 DIVISORS = ("weights", "samples")
 
 
-class Shared(TypedDict, total=False):
-    """Keyword arguments of every objective; a subclass passes them on as `**shared`. See `Objective`."""
+class CommonShared(TypedDict, total=False):
+    """Keyword arguments of every objective, without `ancestors`, which some objectives have as their own."""
 
     features: int | None
-    ancestors: float
     expected_cost: float
     costs: Any
     class_weight: Any
@@ -28,13 +27,19 @@ class Shared(TypedDict, total=False):
     ignore_index: int
 
 
+class Shared(CommonShared, total=False):
+    """Keyword arguments of every objective; a subclass passes them on as `**shared`. See `Objective`."""
+
+    ancestors: float
+
+
 class FlatShared(Shared, total=False):
     """Keyword arguments of every objective that has no argument for a taxonomy of its own."""
 
     taxonomy: Taxonomy | None
 
 
-ANNOTATIONS = {**Shared.__annotations__, **FlatShared.__annotations__}
+ANNOTATIONS = {**CommonShared.__annotations__, **Shared.__annotations__, **FlatShared.__annotations__}
 DEFAULTS: dict[str, Any] = {
     "features": None,
     "taxonomy": None,

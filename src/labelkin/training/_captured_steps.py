@@ -46,7 +46,7 @@ class CapturedSteps(Steps):
         self._graphs: dict[int, tuple[Any, Tensor]] = {}  # by batch size: the graph and the loss it writes
         self._warmed: Counter[int] = Counter()
         self._fixed: list[Any] = []  # what the graphs rely on
-        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self._stream: Any = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
         for group in bench.optimizer.param_groups:
             group["lr"] = self._rate
             if "capturable" in group and self._stream is not None:

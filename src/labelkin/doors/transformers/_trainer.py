@@ -55,6 +55,9 @@ class KinTrainer(Trainer):
         1
     """
 
+    model: Any
+    _signature_columns: Any
+
     def __init__(
         self,
         model: nn.Module,
