@@ -3,7 +3,6 @@
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 
@@ -11,16 +10,9 @@ from labelkin import Taxonomy
 from labelkin.comparison import _demo as demo
 from labelkin.comparison import read_plan
 from labelkin.data import ArraySplit
-from labelkin.runs import Decisions
 
 TREE = Taxonomy.from_nested({"text": ["re", "string"], "files": ["glob", "shutil", "stat"]})
 PLAN = Path(__file__).parents[2] / "results" / "plans" / "stdlib.yaml"
-
-
-def decisions(cost: list[float], argmax_cost: list[float]) -> Decisions:
-    classes = np.zeros(len(cost), dtype=np.int32)
-    costs = (np.array(values, dtype=np.float32) for values in (cost, argmax_cost))
-    return Decisions(classes, classes, classes, *costs, temperature=1.0, calibration_samples=100)
 
 
 def test_its_settings_are_those_of_the_plan():
@@ -30,22 +22,14 @@ def test_its_settings_are_those_of_the_plan():
     assert set(demo.OBJECTIVES) <= {arm.label for arm in plan.arms}
 
 
-@pytest.mark.parametrize(
-    ("cost", "argmax_cost", "says"),
-    [
-        (
-            [[1, 1, 0, 0], [1, 0, 0, 0]],
-            [[2, 1, 0, 0], [1, 0, 0, 0]],
-            "cost 0.375 on average, 25.0 % less than .* (0.500)",
-        ),
-        ([[2.0]], [[1.0]], "cost 2.000 on average, 100.0 % more than .* (1.000)"),
-        ([[0.0]], [[0.0]], "cost 0.000 on average, as much as .* (0.000)"),
-    ],
-)
-def test_what_decisions_save(cost, argmax_cost, says):
-    line = demo.saving_line("kin", [decisions(*pair) for pair in zip(cost, argmax_cost, strict=True)])
-    start, end = says.split(".*")
-    assert line == f"Calibrated decisions of least cost by kin {start}the most probable class{end}."
+def test_what_decisions_save():
+    runs = [demo.Costs(0.3, 0.4, 1.0, 1.6), demo.Costs(0.5, 0.4, 1.0, 1.6)]
+    assert demo.saving_line("kin", runs) == (
+        "Calibrated decisions of least cost by kin: the answer costs 0.400 on average, as much as the most probable class; "
+        "the five best answers cost 1.000, 37.5 % less than the five most probable ones."
+    )
+    assert "costs 0.500 on average, 25.0 % more than" in demo.saving_line("kin", runs[1:])
+    assert "costs 0.000 on average, as much as" in demo.saving_line("kin", [demo.Costs(0.0, 0.0, 1.0, 1.0)])
 
 
 def test_the_shares_of_answers_add_up():
