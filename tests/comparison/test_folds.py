@@ -64,6 +64,7 @@ def test_folds_are_trained_and_pooled(tmp_path: Path):
     assert "finished" not in split.stdout
     page = call(*arguments, *quick[:-1], "--html", tmp_path / "page.html")
     assert page.exit_code == 0
+    assert "those of its first model of 2, one per fold" in (tmp_path / "page.html").read_text()
     assert "--folds 2" in (tmp_path / "page.html").read_text().replace("\\\n", " ")
     assert "--folds and --fold: expected both" in refused("train", "digits", "--objective", "one-hot", "--folds", 3)
     assert "folds: does not apply to fashion" in refused("compare", _with_test(tmp_path), "--folds", 2)

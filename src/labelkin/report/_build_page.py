@@ -82,6 +82,9 @@ def _missing(comparison: Comparison) -> list[str]:
         missing.append("No run of the reference has finished, so there are no differences.")
     elif any(row.runs == 1 for row in comparison.rows):
         missing.append("Objectives with one seed have no standard deviation and no confidence interval.")
+    if (folds := any_record(comparison).config["data_options"].get("folds")) is not None:
+        missing.append(f"The details of each objective are those of its first model of {folds}, one per fold.")
+    missing += [f"Left out, because folds are missing: {words}." for words in comparison.incomplete]
     if any_record(comparison).config["tree"] == "built":
         missing.append(f"No taxonomy was passed; the tree for the severity was {comparison.tree.partition(',')[0]}.")
     return missing
