@@ -162,8 +162,8 @@ ROOM_MUTANTS = [
         f"{AUDIT} -k fallback_thresholds",
     ),
     Mutant(
-        "report: a difference whose interval includes 0 is a win",
-        "report/_leaderboard.py",
+        "comparison: a difference whose interval includes 0 is a win",
+        "comparison/_accuracy_verdict.py",
         "if best.difference_low > 0:",
         "if best.difference > 0:",
         f"{REPORT} -k first_sentence",
@@ -524,5 +524,12 @@ ROOM_MUTANTS = [
         "by_set.setdefault(setting.compared.data, []).append(row.cost_change)",
         "by_set.setdefault(setting.name + str(len(by_set)), []).append(2 * row.cost_change)",
         "test_reproduce_documents.py -k pools_the_costs",
+    ),
+    Mutant(
+        "report: a higher cost is shown as better",
+        "report/_leaderboard.py",
+        'return "better" if (self.low > 0) == self.more_is_better else "worse"',
+        'return "better" if self.low > 0 else "worse"',
+        f"{REPORT} -k ranks_by_cost",
     ),
 ]
