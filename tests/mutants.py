@@ -626,10 +626,10 @@ METHOD_MUTANTS = [
         "test_compatibility.py -k renamed_options",
     ),
     Mutant(
-        "workspace: data are read again for every run",
+        "workspace: data are read again for every tree",
         "runs/_workspace.py",
-        "if key not in self._workspaces:",
-        "if True:",
+        "like = next((known for (own, _), known in self._workspaces.items() if own == data_key), None)",
+        "like = None",
         "test_workspace.py -k once",
     ),
     Mutant(

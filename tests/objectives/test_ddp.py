@@ -12,11 +12,11 @@ import torch.distributed as dist
 
 from support import data_parallel
 from support.cases import CASES
-from support.data_parallel import COMPILED, EPOCHS, TARGET, dealt
+from support.data_parallel import COMPILED, EPOCHS, TARGET, UNWEIGHTED, dealt
 from support.requires import skip_unless
 
 BY_NAME = {str(case): case for case in CASES}
-NAMES = [*BY_NAME, *(f"{name}-compiled" for name in COMPILED)]
+NAMES = [*BY_NAME, *(f"{name}-compiled" for name in COMPILED), *(f"{name}-unweighted" for name in UNWEIGHTED)]
 every_name = pytest.mark.parametrize("name", NAMES)
 
 
@@ -45,7 +45,8 @@ def trained(ranks: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def alone(name: str) -> dict[str, Any]:
-    return data_parallel.train(BY_NAME[name.removesuffix("-compiled")])
+    case = BY_NAME[name.removesuffix("-compiled").removesuffix("-unweighted")]
+    return data_parallel.train(case, class_weight=not name.endswith("-unweighted"))
 
 
 @pytest.mark.slow

@@ -27,6 +27,10 @@ SHARDS = {1: [13], 2: [9, 4], 3: [6, 5, 2]}
 FIRST = [0, 9, 4]  # an epoch's samples start with this one, counted backwards
 EPOCHS = len(FIRST)
 COMPILED = ("one-hot-plain", "adaptive-labels-all", "label-embedding-paper")
+UNWEIGHTED = (
+    "one-hot-plain",
+    "label-embedding-paper",
+)  # once more without class weights, whose mean has another divisor
 
 
 def dealt(epoch: int, rank: int, ranks: int) -> Tensor:
@@ -50,12 +54,14 @@ def shard(objective: Objective, epoch: int, rank: int, ranks: int) -> tuple[Tens
     return torch.cat([inputs, torch.full((2, 3), 7.0, dtype=torch.float64)]), batch
 
 
-def train(case: Case, *, rank: int = 0, ranks: int = 1, compiled: bool = False) -> dict[str, Any]:
+def train(
+    case: Case, *, rank: int = 0, ranks: int = 1, compiled: bool = False, class_weight: bool = True
+) -> dict[str, Any]:
     """Losses and gradients of every step, and the state at the end."""
     with default_dtype(torch.float64):
         torch.manual_seed(0)
         backbone = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 4))
-    model = Model(backbone, case.make(features=4, class_weight=True))
+    model = Model(backbone, case.make(features=4, class_weight=class_weight))
     objective = model.objective
     if compiled:
         torch._dynamo.reset()
@@ -90,15 +96,16 @@ def refresh(model: Model, rank: int, ranks: int) -> None:
 
 def work(rank: int, ranks: int, folder: Path) -> None:
     """All cases, each in a group of its own, so that one that fails does not hold up the next."""
-    jobs = [(case, False) for case in CASES] + [(case, True) for case in CASES if str(case) in COMPILED]
-    for case, compiled in jobs:
-        name = f"{case}-compiled" if compiled else str(case)
+    jobs: list[tuple[str, Case, dict[str, bool]]] = [(str(case), case, {}) for case in CASES]
+    jobs += [(f"{case}-compiled", case, {"compiled": True}) for case in CASES if str(case) in COMPILED]
+    jobs += [(f"{case}-unweighted", case, {"class_weight": False}) for case in CASES if str(case) in UNWEIGHTED]
+    for name, case, variant in jobs:
         meeting = f"file://{folder}/{name}.store"
         dist.init_process_group(
             "gloo", init_method=meeting, rank=rank, world_size=ranks, timeout=timedelta(seconds=300)
         )
         try:
-            result: Any = train(case, rank=rank, ranks=ranks, compiled=compiled)
+            result: Any = train(case, rank=rank, ranks=ranks, **variant)
         except Exception:
             result = traceback.format_exc()
         torch.save(result, folder / f"{name}.{rank}")
