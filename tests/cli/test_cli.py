@@ -559,6 +559,8 @@ def test_objectives_are_listed_with_their_options():
     assert found["retrospection"]["options"] == {
         "tau": 5.0,
         "every": 2,
+        "ancestors": 0.0,
+        "expected_cost": 0.0,
         "class_weight": None,
         "class_weight_divisor": "weights",
     }

@@ -176,9 +176,10 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = labels[~inner]
         if len(self.classes_) < 2:
             raise InputError(f"y: a classifier needs at least two classes, got {len(self.classes_)} class.")
+        label_weights = self._label_weights(labels, y, weight)  # of all samples, so they don't depend on those held out
         all_X, all_place = X, place
         held = held_out_rows(place, inner, self.calibration)
-        X, y, weight, place = X[~held], y[~held], weight[~held], place[~held]
+        X, weight, place = X[~held], weight[~held], place[~held]
         self.scaler_ = StandardScaler().fit(X, sample_weight=weight)
         columns = self._columns(X, dtype)
         data = standardized_dataset(columns, (np.cumsum(~inner) - 1).clip(0)[place], self.classes_)
@@ -188,7 +189,7 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             context = objective_context(data, self.taxonomy_, weight, known=~inner[place])
             model = build_model(self.objective, options, self.backbone, data.shape, context, seed=settings.seed)
             precision = "64-true" if columns.dtype == torch.float64 else "32-true"
-            task = WeightedClassify(data, weight * self._label_weights(labels, y, weight)[place], node)
+            task = WeightedClassify(data, weight * label_weights[place], node)
             trained = Trainer(model, task, replace(settings, precision=precision)).fit()
         self.model_: Model = trained.model
         self.history_ = trained.history
