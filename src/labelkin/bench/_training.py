@@ -113,7 +113,7 @@ def time_training(
 
     Example:
         >>> from labelkin.bench import time_training
-        >>> found = time_training(["one-hot"], backbone="tiny-cnn", samples=64, batch=32, epochs=2, precision="32-true")
+        >>> found = time_training(["one-hot"], backbone="tiny-cnn", samples=200, batch=100, epochs=2, precision="32-true")
         >>> [row.way for row in found.rows][:1]
         ['plain']
     """

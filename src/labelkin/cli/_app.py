@@ -33,23 +33,26 @@ def labelkin(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Train and audit classifiers that know which classes are related, so that their mistakes are close to the true class."""
+    """Make the mistakes of classifiers cheaper.
+
+    Audit the model you have, decide better with it, and train a better one.
+    """
 
 
 for command in (
+    audit,
+    decide,
     compare,
-    demo,
     train,
     evaluate,
     predict,
     export,
-    audit,
-    decide,
+    report,
+    demo,
     diagnose,
     translate,
     inspect,
     objectives,
-    report,
     reproduce,
 ):
     app.command()(command)

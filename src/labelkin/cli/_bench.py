@@ -13,7 +13,7 @@ from labelkin.cli._show import say, say_json, say_table
 if TYPE_CHECKING:
     from labelkin.bench import Benchmark, LossTimes, ManyLabels, Row, Timing, TreeLosses
 
-app = typer.Typer(no_args_is_help=True, help="Measure the speed of metrics, losses and label embeddings.")
+app = typer.Typer(no_args_is_help=True, help="Measure the speed of training, metrics, losses and label embeddings.")
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
 Repeats = Annotated[int, Option(help="Number of timed calls; the median is reported.")]
 Threads = Annotated[int, Option(help="CPU threads of the separate process that measures peak memory.")]
