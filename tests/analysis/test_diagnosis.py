@@ -286,7 +286,7 @@ def smoothed(sigma: float, relation: Tensor) -> SemanticSmoothing:
     ],
 )
 def test_the_sentence_names_what_to_change(objective: Objective, cause: str, says: str):
-    found = diagnose(objective, FAR, TARGET, taxonomy=getattr(objective, "taxonomy", PAIRS))
+    found = diagnose(objective, FAR, TARGET, taxonomy=objective.taxonomy or PAIRS)
     assert [finding.cause for finding in found.findings] == ([] if cause == "healthy" else [cause])
     assert says in str(found)
 

@@ -106,7 +106,7 @@ def test_compare_prints_the_table_and_keeps_the_runs(compared):
     for name in ("one-hot", "static-labels"):
         finals = [RunFolder(run_in(out, name, seed)).final for seed in (0, 1)]
         mean = sum(final["accuracy"] for final in finals) / 2
-        (row,) = (line for line in result.stdout.splitlines() if line.startswith(name))
+        row = next(line for line in result.stdout.splitlines() if line.startswith(f"{name} "))
         assert f"{100 * mean:.2f} ± " in row
     assert "built from the training data" in result.stdout
     assert result.stdout.endswith(f"The runs are in {out}\n")
@@ -363,7 +363,7 @@ BAD_ARGUMENTS = {
     ),
     "a word for a vector": (
         ("--objectives", "one-hot,static-labels", "--set", "static-labels.vectors=x"),
-        "expected hashed-tfidf, minilm, hf:NAME, st:NAME or the folder of a model, got 'x'",
+        "expected hashed-tfidf, hashed-code, minilm, hf:NAME, st:NAME or the folder of a model, got 'x'",
     ),
     "a setting without a value": (("--set", "retrospection"), "expected OBJECTIVE.OPTION=VALUE"),
     "unknown data": (("digit",), "Did you mean 'digits'"),

@@ -18,6 +18,7 @@ import typer
 from PIL import Image
 from typer.testing import CliRunner
 
+import labelkin
 from labelkin import InputError, Taxonomy
 from labelkin.cli._report import report
 from labelkin.comparison import Comparison, Row, summarize
@@ -400,8 +401,12 @@ def test_nothing_finished_gives_a_page_that_says_so(digits: Comparison, tmp_path
 
 
 @pytest.mark.long
-def test_objectives_without_probabilities_say_so(digits: Comparison):
-    page = build_page(digits)
+def test_objectives_without_probabilities_say_so_unless_they_are_calibrated(digits: Comparison, tmp_path: Path):
+    calibrated = build_page(digits)
+    static = [subject.label for subject in calibrated.subjects].index("static-labels")
+    assert panel(calibrated, "calibration", static).missing == ""
+    objectives = ["one-hot", "static-labels"]
+    page = build_page(labelkin.compare("digits", objectives=objectives, out=tmp_path, epochs=1, calibration=0.0))
     labels = [subject.label for subject in page.subjects]
     static = labels.index("static-labels")
     assert panel(page, "calibration", static).missing == "This objective defines no probabilities."

@@ -12,6 +12,7 @@ from labelkin.data import _fingerprint as fingerprint
 from labelkin.runs import RunSpec
 from labelkin.runs._compatibility import RENAMED_OPTIONS
 from labelkin.runs._identity import _id, data_changed, data_id, run_id
+from labelkin.training import Settings
 from support.commands import FOUND, PIXELS, call, write_images
 from support.sentences import write_corpus
 
@@ -107,16 +108,19 @@ def test_files_of_options_count_by_content(tmp_path: Path):
     assert all(run_id(spec) != old for spec, old in zip(asked, before, strict=True))
 
 
+BEFORE = Settings(calibration=0.0)  # of runs from before they were calibrated
+
+
 @pytest.mark.parametrize(
     ("spec", "known"),
     [
-        (RunSpec(), "8cfedb8c3919"),
-        (RunSpec(data="cifar10"), "88309e0767b2"),
-        (RunSpec(data="a.csv", data_options={"label": "y", "data_dir": "/x"}), "98a197fc5ed2"),
-        (RunSpec(data="a.en:a.de"), "6f4a96ff7ae4"),
-        (RunSpec(data="multi30k:en-de"), "3c9466be506d"),
-        (RunSpec(data="20-newsgroups", data_options={"encoder": "minilm"}), "c1fd32cc70b3"),
-        (RunSpec(objective="static-labels", options={"vectors": "minilm"}), "14a01ebdb94e"),
+        (RunSpec(settings=BEFORE), "8cfedb8c3919"),
+        (RunSpec(data="cifar10", settings=BEFORE), "88309e0767b2"),
+        (RunSpec(data="a.csv", data_options={"label": "y", "data_dir": "/x"}, settings=BEFORE), "98a197fc5ed2"),
+        (RunSpec(data="a.en:a.de", settings=BEFORE), "6f4a96ff7ae4"),
+        (RunSpec(data="multi30k:en-de", settings=BEFORE), "3c9466be506d"),
+        (RunSpec(data="20-newsgroups", data_options={"encoder": "minilm"}, settings=BEFORE), "c1fd32cc70b3"),
+        (RunSpec(objective="static-labels", options={"vectors": "minilm"}, settings=BEFORE), "14a01ebdb94e"),
     ],
 )
 def test_ids_that_were_given_stay_and_know_no_neighbour(spec, known, tmp_path, monkeypatch):
@@ -188,7 +192,7 @@ FORMER = {
 @pytest.mark.parametrize(("objective", "preset"), FORMER)
 @pytest.mark.parametrize("name", ["weights", "preset"])
 def test_a_renamed_option_keeps_the_id_and_is_read_under_both_names(objective: str, preset: str, name: str):
-    spec = RunSpec(objective=objective, options={name: preset})
+    spec = RunSpec(objective=objective, options={name: preset}, settings=BEFORE)
     assert dict(spec.options) == {"preset": preset}
     assert run_id(spec) == FORMER[objective, preset]
     assert RunSpec.from_dict(spec.as_dict()) == spec
@@ -208,7 +212,7 @@ def test_adaptive_labels_of_before_presets_keep_their_ids_and_their_rule():
     """Revision 2 without options was what is "memory" now; with options it means what it meant."""
 
     def at(**options: object) -> RunSpec:
-        return RunSpec(objective="adaptive-labels", options=options)
+        return RunSpec(objective="adaptive-labels", options=options, settings=BEFORE)
 
     former = _id(at().as_dict(), 2)
     assert run_id(at(preset="memory")) == former != run_id(at())

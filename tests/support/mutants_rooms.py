@@ -283,7 +283,7 @@ ROOM_MUTANTS = [
     Mutant(
         "estimator: class weights are ignored",
         "doors/_sklearn.py",
-        "weight * self._label_weights(labels, y, weight)[place]",
+        "weight * label_weights[place]",
         "weight",
         f"{ESTIMATOR} -k balanced",
     ),

@@ -138,7 +138,7 @@ def test_gradients_are_clipped(digits):
 
 @pytest.mark.long
 def test_bf16_and_compiled_training_learn(digits):
-    for settings in (Settings(epochs=3, lr=5e-3, precision="bf16-mixed"), Settings(epochs=3, lr=5e-3, compile=True)):
+    for settings in (Settings(epochs=8, lr=5e-3, precision="bf16-mixed"), Settings(epochs=8, lr=5e-3, compile=True)):
         trained = Trainer(model_for(digits, "adaptive-labels"), Classify(digits), settings).fit()
         assert trained.metrics["accuracy"] > 0.5
 

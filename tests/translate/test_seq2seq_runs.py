@@ -25,6 +25,7 @@ FOR_SENTENCES = (
     "label-embedding",
     "compressed-label-embedding",
     "adaptive-labels",
+    "online-label-smoothing",
 )
 NET = "lstm-512x2:embedding=16,hidden=16,layers=1,dropout=0.1"
 
