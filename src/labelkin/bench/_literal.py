@@ -91,6 +91,32 @@ def average_distance(given: Plain, k: int) -> list[float]:
     return with_mean(values)
 
 
+def least_average_distance(given: Plain, k: int) -> list[float]:
+    """Return the mean height of the k classes nearest to the true class."""
+    classes = range(len(given.scores[0]))
+    return with_mean([sum(sorted(_height(given, place, true) for place in classes)[:k]) / k for true in given.target])
+
+
+def hops(given: Plain, k: int) -> list[float]:
+    """Return HOPS@k."""
+    values = []
+    for row, true in zip(given.scores, given.target, strict=True):
+        heights = [_height(given, place, true) for place in range(len(row))]
+        different = sorted(set(heights))
+        ranks = [different.index(height) for height in heights]
+        expected = sorted(ranks)
+        counts = [expected.count(rank) for rank in range(len(different))]
+        found = worst = 0.0
+        best = sorted(range(len(row)), key=row.__getitem__, reverse=True)[:k]
+        for place, (rank, answer) in enumerate(zip(expected, best, strict=False)):
+            start, end = 0.5**rank, 0.0 if rank == expected[-1] else 0.5 ** (rank + 1)
+            weight = start + (end - start) * (place - sum(counts[:rank])) / counts[rank]
+            found += weight * abs(rank - ranks[answer])
+            worst += weight * abs(rank - expected[k - 1 - place])
+        values.append(max(0.0, 1 - found / worst))
+    return with_mean(values)
+
+
 def ancestors_shared(given: Plain, part: Callable[[int, int], float]) -> list[float]:
     """Return hP, hR or hF; `part` computes the divisor from the sizes of the predicted and the true ancestor set."""
     values, above, below = [], 0, 0.0

@@ -64,9 +64,12 @@ CASES: dict[str, Case] = {
     "average_distance, k 5": _distance(5),
     "average_distance, k 20": _distance(20),
     "least_average_distance, k 5": Case(
-        lambda given: metrics.least_average_distance(given.target, given.taxonomy, k=5)
+        lambda given: metrics.least_average_distance(given.target, given.taxonomy, k=5),
+        partial(literal.least_average_distance, k=5),
     ),
-    "hops, k 5": Case(lambda given: metrics.hops(given.logits, given.target, given.taxonomy, k=5)),
+    "hops, k 5": Case(
+        lambda given: metrics.hops(given.logits, given.target, given.taxonomy, k=5), partial(literal.hops, k=5)
+    ),
     "hierarchical_precision": Case(
         _on_classes(metrics.hierarchical_precision), partial(literal.ancestors_shared, part=lambda ours, theirs: ours)
     ),
