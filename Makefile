@@ -33,7 +33,7 @@ docs: $(VENV)/ready
 
 # Builds the documentation site in build/site: pages, API reference and executed tutorials. A warning is an error.
 site: $(VENV)/ready
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # Builds a wheel in dist, installs it in an empty environment, and runs the commands and the lines of the README there.
 wheel:

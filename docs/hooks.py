@@ -89,8 +89,8 @@ def api_index() -> str:
         rows.append(f"| [`labelkin.{room}`](labelkin.{room}.md) | {' '.join(summary.split())} |")
     head = [
         "# Reference",
-        "Every public name, from its docstring; the examples run as tests. Objectives, `Taxonomy`, `Model`, `train`, `evaluate`,\n"
-        "`compare`, `load_run` and `audit_predictions` can be imported from `labelkin` itself.",
+        "Every public name, from its docstring; the examples run as tests. Objectives, `Taxonomy`, `Model`, `train`,\n"
+        "`evaluate`, `compare`, `load_run` and `audit_predictions` can be imported from `labelkin` itself.",
     ]
     table = "\n".join(["| package | contents |", "| --- | --- |", *rows])
     return "\n\n".join([*head, table]) + "\n"
@@ -106,7 +106,7 @@ def linked(text: str, source: Path, page: str, pages: dict[str, str]) -> str:
         pages: file of the repository -> page or asset of the site.
 
     Returns:
-        The Markdown. Links to a file with a page lead to the page, and links to other files of the repository become plain text.
+        The Markdown. Links to a file with a page lead to the page, and links to other files become plain text.
         Links to nothing stay, so that mkdocs reports them.
     """
 
