@@ -140,6 +140,19 @@ def test_every_public_package_has_a_page():
     assert "::: labelkin.decide.least_cost\n" in page
 
 
+def test_the_files_of_a_release_agree():
+    from labelkin import __version__
+
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    version = re.search(r"^version: (\S+)$", citation, re.MULTILINE)
+    date = re.search(r"^date-released: (\S+)$", citation, re.MULTILINE)
+    assert version is not None
+    assert date is not None
+    assert version[1] == __version__
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (.+)$", changelog, re.MULTILINE)[:2] == ["[Unreleased]", f"[{__version__}] - {date[1]}"]
+
+
 class Links(HTMLParser):
     """The ids of a page, and the targets of its links and images."""
 

@@ -15,12 +15,12 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 X, y = load_digits(return_X_y=True)
-X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=200, random_state=0, stratify=y)
+split = train_test_split(X, y, train_size=200, random_state=0, stratify=y)
+X_train, X_test, y_train, y_test = split
 
 abroad = np.arange(10) >= 5
-costs = np.where(
-    abroad[:, None] == abroad, 1.0, np.where(abroad[:, None], 5.0, 20.0)
-)  # rows: true digits, columns: answers
+# Rows are true digits, columns are answers.
+costs = np.where(abroad[:, None] == abroad, 1.0, np.where(abroad[:, None], 5.0, 20.0))
 np.fill_diagonal(costs, 0)
 
 # %% [markdown]
@@ -37,7 +37,8 @@ before = model.fit(X_train, y_train).predict(X_test)
 after = LeastCostClassifier(model, costs=costs).fit(X_train, y_train).predict(X_test)
 
 for name, answers in {"most probable class": before, "least expected cost": after}.items():
-    print(f"{name}: accuracy {(answers == y_test).mean():.3f}, mean cost {costs[y_test, answers].mean():.3f}")
+    accuracy, cost = (answers == y_test).mean(), costs[y_test, answers].mean()
+    print(f"{name}: accuracy {accuracy:.3f}, mean cost {cost:.3f}")
 
 # %% [markdown]
 # ## Is the difference more than chance?
@@ -48,7 +49,8 @@ for name, answers in {"most probable class": before, "least expected cost": afte
 saved = costs[y_test, before] - costs[y_test, after]
 margin = 1.96 * saved.std(ddof=1) / len(saved) ** 0.5
 print(f"{(before != after).sum()} of {len(saved)} decisions changed")
-print(f"saved per parcel: {saved.mean():.3f}, 95 % interval {saved.mean() - margin:.3f} to {saved.mean() + margin:.3f}")
+low, high = saved.mean() - margin, saved.mean() + margin
+print(f"saved per parcel: {saved.mean():.3f}, 95 % interval {low:.3f} to {high:.3f}")
 
 # %% [markdown]
 # The accuracy is a little lower, and that is the point: the rule accepts cheap mistakes to avoid expensive ones.
