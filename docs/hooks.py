@@ -151,4 +151,5 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     uri = page.file.src_uri
     pages = {f"docs/{file.src_uri}": file.src_uri for file in files}
     pages |= {file: made for made, file in COPIED.items()}
+    pages |= {path.relative_to(ROOT).as_posix(): made for made, path in pages_of_tutorials().items()}
     return linked(markdown, Path(COPIED.get(uri, f"docs/{uri}")), uri, pages)

@@ -47,5 +47,5 @@ print(f"accuracy: {audit.basics.accuracy:.3f}")
 # ## Next
 #
 # - [Audit any model](../audit.md) explains each section, the file formats and `--html`.
-# - [Make an existing model's decisions cheaper](cheaper_decisions.md) shows how decisions by expected cost are made.
+# - [Make an existing model's decisions cheaper](cheaper_decisions.py) shows how decisions by expected cost are made.
 # - Costs of your own change the headline: [costs](../how-to/costs.md).

@@ -83,4 +83,4 @@ print(f"{(by_tree.predict(X_test) != before).sum()} decisions changed")
 #   ([other libraries](../doors.md#scikit-learn)).
 # - A model from another language: [`labelkin decide`](../deciding.md) reads a table of probabilities.
 # - Right, or no answer, 95 % of the time: [fallback with a guarantee](../how-to/fallback.md).
-# - What the mistakes of your model are, and what better decisions are worth: [audit a model](audit_a_model.md).
+# - What the mistakes of your model are, and what better decisions are worth: [audit a model](audit_a_model.py).
