@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-fast test-slow check docs mutants clean
+.PHONY: demo test test-fast test-slow check docs site wheel mutants clean
 
 demo: $(VENV)/ready
 	$(BIN)/labelkin demo
@@ -30,6 +30,21 @@ check: $(VENV)/ready
 # Writes docs/results.md, reproduction.md, choosing.md and leaderboard.md from results/*.json.
 docs: $(VENV)/ready
 	$(BIN)/python -m labelkin.papers
+
+# Builds the documentation site in build/site: pages, API reference and executed tutorials. A warning is an error.
+site: $(VENV)/ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# Builds a wheel in dist, installs it in an empty environment, and runs the commands and the lines of the README there.
+wheel:
+	rm -rf dist build/wheel
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/pip wheel --quiet --no-deps --wheel-dir dist .
+	build/wheel/bin/pip install --quiet -c constraints.txt "$$(ls dist/labelkin-*.whl)[all]" pytest pytest-timeout
+	build/wheel/bin/labelkin --version
+	build/wheel/bin/labelkin --help >/dev/null
+	build/wheel/bin/python -I tests/smoke_wheel.py
+	build/wheel/bin/pytest -p no:cacheprovider tests/test_readme.py
 
 # Breaks the code in every way listed in tests/mutants.py and checks that the tests fail.
 mutants: $(VENV)/ready

@@ -532,4 +532,18 @@ ROOM_MUTANTS = [
         'return "better" if self.low > 0 else "worse"',
         f"{REPORT} -k ranks_by_cost",
     ),
+    Mutant(
+        "site: a link to a file that does not exist becomes plain text",
+        "docs/hooks.py",
+        "return label if (ROOT / file).exists() else found[0]",
+        "return label",
+        "test_site.py -k links_of_the_readme",
+    ),
+    Mutant(
+        "site: a tutorial does not show what it printed",
+        "docs/hooks.py",
+        "if printed.getvalue().strip():",
+        "if not printed.getvalue().strip():",
+        "test_site.py -k the_cells_of_a_tutorial",
+    ),
 ]

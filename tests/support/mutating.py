@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 AT_ONCE = 2  # mutants that run at the same time, each in its own copy
 EXPECTED_ROOMS = (
     *("structure", "relations", "functional", "objectives", "metrics", "decide", "models", "analysis", "data"),
-    *("training", "runs", "comparison", "translate", "papers", "audit", "report", "cli", "bench", "doors"),
+    *("training", "runs", "comparison", "translate", "papers", "audit", "report", "cli", "bench", "doors", "docs"),
 )
 
 
@@ -25,7 +25,7 @@ class Mutant(NamedTuple):
     """One small breakage of the code."""
 
     name: str
-    file: str  # under src/labelkin
+    file: str  # under src/labelkin, or docs/...
     before: str
     after: str
     tests: str  # files under tests, perhaps followed by -k and words of the tests
@@ -35,10 +35,14 @@ class Mutant(NamedTuple):
         """The part of the package that the broken code belongs to."""
         return self.file.split("/")[0].removesuffix(".py")
 
+    def path(self, root: Path) -> Path:
+        """Return the file in a checkout or a copy of it."""
+        return root / self.file if self.room == "docs" else root / "src" / "labelkin" / self.file
+
 
 def stale(mutant: Mutant, root: Path = ROOT) -> str:
     """Return why a mutant cannot be made, or an empty string if its text occurs exactly once in its file."""
-    file = root / "src" / "labelkin" / mutant.file
+    file = mutant.path(root)
     if not file.is_file():
         return f"stale: there is no file {mutant.file}"
     count = file.read_text(encoding="utf-8").count(mutant.before)
@@ -51,7 +55,7 @@ def copy_tree(folder: Path) -> Path:
     copy.mkdir()
     ignored = shutil.ignore_patterns("__pycache__", ".git", ".venv", ".pytest_cache", ".mypy_cache", ".ruff_cache")
     for entry in sorted(ROOT.iterdir()):
-        if entry.name.startswith(".") or entry.name in ("data", "runs", "shared"):
+        if entry.name.startswith(".") or entry.name in ("build", "data", "dist", "runs", "shared"):
             continue
         if entry.is_dir():
             shutil.copytree(entry, copy / entry.name, ignore=ignored, symlinks=True)
@@ -81,7 +85,7 @@ def outcome(mutant: Mutant) -> str:
         return reason
     with tempfile.TemporaryDirectory() as folder:
         copy = copy_tree(Path(folder))
-        file = copy / "src" / "labelkin" / mutant.file
+        file = mutant.path(copy)
         text = file.read_text(encoding="utf-8")
         file.write_text(text.replace(mutant.before, mutant.after), encoding="utf-8")
         ended = run_tests(copy, mutant.tests)

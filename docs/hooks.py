@@ -1,0 +1,155 @@
+"""What mkdocs does beyond the pages in this folder: pages from other files, the API reference, and tutorials that ran.
+
+- The home page is the README; `contributing.md` and `changelog.md` are the files of the repository.
+- `api/` has a page for each room of the package, with its public names.
+- A tutorial is a Python file with `# %%` cells. It runs when the site is built, and the page shows what it printed.
+- Links to files of the repository that have no page become plain text.
+"""
+
+import contextlib
+import importlib
+import io
+import os
+import re
+import tempfile
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+COPIED = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}  # page: file
+PUBLIC_SUBPACKAGES = ("doors.lightning", "doors.transformers", "report.figures")
+LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
+CODE = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
+
+
+def pages_of_tutorials() -> dict[str, Path]:
+    """Return page -> Python file, for each tutorial."""
+    return {f"tutorials/{path.stem}.md": path for path in sorted((DOCS / "tutorials").glob("*.py"))}
+
+
+def rooms() -> list[str]:
+    """Return the public packages of labelkin, by name."""
+    import labelkin
+
+    return sorted([*labelkin._ROOMS, *PUBLIC_SUBPACKAGES])
+
+
+def cells(source: str) -> list[tuple[str, str]]:
+    """Return the cells of a Python file in the percent format as ("markdown" or "code", text).
+
+    >>> cells("# %% [markdown]\\n# # Title\\n#\\n# Text.\\n\\n# %%\\nprint(1)\\n")
+    [('markdown', '# Title\\n\\nText.'), ('code', 'print(1)')]
+    """
+    found = []
+    for part in re.split(r"^# %%", source, flags=re.MULTILINE)[1:]:
+        first, _, body = part.partition("\n")
+        if first.strip() == "[markdown]":
+            found.append(("markdown", re.sub(r"^# ?", "", body.strip(), flags=re.MULTILINE)))
+        else:
+            found.append(("code", body.strip()))
+    return found
+
+
+def executed(source: str, name: str = "tutorial") -> str:
+    """Run a tutorial in an empty folder and return its page: texts, code, and what each cell of code printed."""
+    names: dict[str, Any] = {"__name__": name}
+    page = []
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            for kind, text in cells(source):
+                if kind == "markdown":
+                    page.append(text)
+                    continue
+                with contextlib.redirect_stdout(io.StringIO()) as printed:
+                    exec(compile(text, name, "exec"), names)
+                page.append(f"```python\n{text}\n```")
+                if printed.getvalue().strip():
+                    page.append(f"```text\n{printed.getvalue().rstrip()}\n```")
+        finally:
+            os.chdir(before)
+    return "\n\n".join(page) + "\n"
+
+
+def api_page(room: str) -> str:
+    """Return the page of a room: its docstring and every public name."""
+    module = importlib.import_module(f"labelkin.{room}")
+    public = sorted(module.__all__, key=str.lower)
+    entries = "\n\n".join(f"::: labelkin.{room}.{name}" for name in public)
+    return f"# labelkin.{room}\n\n{(module.__doc__ or '').strip()}\n\n{entries}\n"
+
+
+def api_index() -> str:
+    """Return the page that lists the rooms."""
+    rows = []
+    for room in rooms():
+        summary = (importlib.import_module(f"labelkin.{room}").__doc__ or "").strip().split("\n\n")[0]
+        rows.append(f"| [`labelkin.{room}`](labelkin.{room}.md) | {' '.join(summary.split())} |")
+    head = [
+        "# Reference",
+        "Every public name, from its docstring; the examples run as tests. Objectives, `Taxonomy`, `Model`, `train`,\n"
+        "`evaluate`, `compare`, `load_run` and `audit_predictions` can be imported from `labelkin` itself.",
+    ]
+    table = "\n".join(["| package | contents |", "| --- | --- |", *rows])
+    return "\n\n".join([*head, table]) + "\n"
+
+
+def linked(text: str, source: Path, page: str, pages: dict[str, str]) -> str:
+    """Return the Markdown of a file with links that fit its place on the site.
+
+    Args:
+        text: the Markdown.
+        source: the file that it comes from, relative to the repository.
+        page: the page that it becomes, relative to the site.
+        pages: file of the repository -> page or asset of the site.
+
+    Returns:
+        The Markdown. Links to a file with a page lead to the page, and links to other files become plain text.
+        Links to nothing stay, so that mkdocs reports them.
+    """
+
+    def replace(found: re.Match[str]) -> str:
+        image, label, target, anchor = found.groups()
+        if not target or "://" in target or target.startswith("mailto:"):
+            return found[0]
+        file = os.path.normpath((source.parent / target).as_posix()).replace(os.sep, "/")
+        if file in pages:
+            there = os.path.relpath(pages[file], PurePosixPath(page).parent).replace(os.sep, "/")
+            return f"{image}[{label}]({there}{anchor or ''})"
+        return label if (ROOT / file).exists() else found[0]
+
+    parts = CODE.split(text)  # code is at the odd places; it may be the label of a link, but contains none
+    marked = "".join(part if i % 2 == 0 else f"\0{i}\0" for i, part in enumerate(parts))
+    return re.sub(r"\0(\d+)\0", lambda found: parts[int(found[1])], LINK.sub(replace, marked))
+
+
+def on_config(config: Any) -> Any:
+    """Put the pages of the rooms into the navigation."""
+    for section in config.nav:
+        if "Reference" in section:
+            section["Reference"] = ["api/index.md", *(f"api/labelkin.{room}.md" for room in rooms())]
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages that are made here."""
+    from mkdocs.structure.files import File
+
+    made = {page: (ROOT / file).read_text(encoding="utf-8") for page, file in COPIED.items()}
+    made["api/index.md"] = api_index()
+    made |= {f"api/labelkin.{room}.md": api_page(room) for room in rooms()}
+    made |= {page: executed(path.read_text(encoding="utf-8"), path.name) for page, path in pages_of_tutorials().items()}
+    for page, text in made.items():
+        files.append(File.generated(config, page, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Lead links between files of the repository to their pages."""
+    uri = page.file.src_uri
+    pages = {f"docs/{file.src_uri}": file.src_uri for file in files}
+    pages |= {file: made for made, file in COPIED.items()}
+    pages |= {path.relative_to(ROOT).as_posix(): made for made, path in pages_of_tutorials().items()}
+    return linked(markdown, Path(COPIED.get(uri, f"docs/{uri}")), uri, pages)

@@ -1,0 +1,218 @@
+"""The documentation: pages whose code runs, tutorials that ran, and a site that builds without a warning."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from types import ModuleType
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from support.requires import skip_unless
+from support.snippets import command_lines, fences, printed_and_shown, unknown_words
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.glob("how-to/*.md"), DOCS / "install.md", DOCS / "faq.md"])
+TUTORIALS = sorted(DOCS.glob("tutorials/*.py"))
+
+
+def load_hooks() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("site_hooks", DOCS / "hooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+hooks = load_hooks()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_the_code_of_a_page_prints_what_the_page_shows(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("sklearn")
+    monkeypatch.chdir(tmp_path)
+    for printed, shown in printed_and_shown(path.read_text(encoding="utf-8")):
+        assert printed == shown
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("line", sorted({line for path in PAGES for line in command_lines(path)}))
+def test_the_commands_of_the_pages_exist(line: str):
+    assert unknown_words(line) == []
+
+
+def test_an_unknown_command_or_option_is_seen():
+    assert unknown_words("labelkin audits x.csv") == ["audits"]
+    assert unknown_words("labelkin decide x.csv -o y.csv --cost c.csv") == ["--cost"]
+    assert unknown_words("labelkin runs pack runs -o x.zip  # --nothing") == []
+
+
+def test_the_plan_of_the_page_is_one(tmp_path: Path):
+    pytest.importorskip("yaml")
+    from labelkin.comparison import read_plan
+
+    (code,) = (
+        code for language, code in fences((DOCS / "how-to" / "plans.md").read_text("utf-8")) if language == "yaml"
+    )
+    (tmp_path / "plan.yaml").write_text(code, encoding="utf-8")
+    assert read_plan(tmp_path / "plan.yaml").seeds == (0, 1, 2)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_tutorial_runs_and_shows_its_output(path: Path):
+    pytest.importorskip("sklearn")
+    here = Path.cwd()
+    page = hooks.executed(path.read_text(encoding="utf-8"), path.name)
+    assert Path.cwd() == here
+    assert page.startswith("# ")
+    shown = [code for language, code in fences(page) if language == "text"]
+    if path.stem == "cheaper_decisions":
+        before, after = (float(cost) for cost in re.findall(r"mean cost (\d\.\d+)", shown[0]))
+        assert after < before
+        low = float(re.search(r"interval (-?\d\.\d+) to", shown[1])[1])  # type: ignore[index]
+        assert low > 0, "the tutorial says that the difference is more than chance"
+    else:
+        assert "mistake severity" in shown[0]
+        assert float(re.search(r"severity of mistakes: (\S+)", shown[1])[1]) > 1  # type: ignore[index]
+
+
+def test_the_cells_of_a_tutorial():
+    source = "# %% [markdown]\n# # Title\n#\n# Some `text`.\n\n# %%\nx = 1\nprint(x)\n\n# %%\nprint(x + 1)  # not # %% a cell\n"
+    assert hooks.cells(source) == [
+        ("markdown", "# Title\n\nSome `text`."),
+        ("code", "x = 1\nprint(x)"),
+        ("code", "print(x + 1)  # not # %% a cell"),
+    ]
+    page = hooks.executed(source)
+    assert fences(page) == [
+        ("python", "x = 1\nprint(x)\n"),
+        ("text", "1\n"),
+        ("python", "print(x + 1)  # not # %% a cell\n"),
+        ("text", "2\n"),
+    ]
+
+
+def test_a_tutorial_that_fails_ends_the_build_in_the_folder_where_it_began():
+    here = Path.cwd()
+    with pytest.raises(ZeroDivisionError):
+        hooks.executed("# %%\n1 / 0\n")
+    assert Path.cwd() == here
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[a](docs/audit.md#input)", "[a](audit.md#input)"),
+        ("[`a`](docs/audit.md)", "[`a`](audit.md)"),
+        ("![p](docs/images/p.png)", "![p](images/p.png)"),
+        ("[c](CONTRIBUTING.md)", "[c](contributing.md)"),
+        ("[code](src/labelkin/_lazy.py)", "code"),
+        ("[gone](docs/gone.md)", "[gone](docs/gone.md)"),
+        ("[web](https://a.org/docs/audit.md) [here](#there)", "[web](https://a.org/docs/audit.md) [here](#there)"),
+        ("`[a](docs/audit.md)`", "`[a](docs/audit.md)`"),
+        ("```md\n[a](docs/audit.md)\n```\n[a](docs/audit.md)", "```md\n[a](docs/audit.md)\n```\n[a](audit.md)"),
+    ],
+)
+def test_links_of_the_readme_fit_the_site(text: str, expected: str):
+    pages = {"docs/audit.md": "audit.md", "docs/images/p.png": "images/p.png", "CONTRIBUTING.md": "contributing.md"}
+    assert hooks.linked(text, Path("README.md"), "index.md", pages) == expected
+
+
+def test_links_between_folders_fit_the_site():
+    pages = {"docs/tutorials/a.py": "tutorials/a.md", "docs/audit.md": "audit.md", "README.md": "index.md"}
+    page = hooks.linked("[t](../tutorials/a.py) [r](../../README.md)", Path("docs/how-to/x.md"), "how-to/x.md", pages)
+    assert page == "[t](../tutorials/a.md) [r](../index.md)"
+
+
+def test_every_public_package_has_a_page():
+    from test_layers import PUBLIC_SUBPACKAGES, ROOMS
+
+    assert set(hooks.rooms()) == {*ROOMS, *(name.replace("/", ".") for name in PUBLIC_SUBPACKAGES)} - {"cli"}
+    page = hooks.api_page("decide")
+    assert "::: labelkin.decide.least_cost\n" in page
+
+
+def test_the_files_of_a_release_agree():
+    from labelkin import __version__
+
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    version = re.search(r"^version: (\S+)$", citation, re.MULTILINE)
+    date = re.search(r"^date-released: (\S+)$", citation, re.MULTILINE)
+    assert version is not None
+    assert date is not None
+    assert version[1] == __version__
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (.+)$", changelog, re.MULTILINE)[:2] == ["[Unreleased]", f"[{__version__}] - {date[1]}"]
+
+
+class Links(HTMLParser):
+    """The ids of a page, and the targets of its links and images."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.targets: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in ("id", "name") and value:
+                self.ids.add(value)
+            elif (tag, name) in (("a", "href"), ("img", "src"), ("script", "src"), ("link", "href")) and value:
+                self.targets.append(value)
+
+
+def broken_links(site: Path) -> list[str]:
+    """Return the links between the pages of a built site that lead nowhere."""
+    pages = {}
+    for path in sorted(site.rglob("*.html")):
+        pages[path] = Links()
+        pages[path].feed(path.read_text(encoding="utf-8"))
+    broken = []
+    for path, page in pages.items():
+        for target in page.targets:
+            parts = urlsplit(target)
+            if parts.scheme or parts.netloc or path.name == "404.html":
+                continue
+            there = Path(os.path.normpath(path.parent / unquote(parts.path))) if parts.path else path
+            there = there / "index.html" if there.is_dir() else there
+            found = there.exists() and (
+                not parts.fragment or there not in pages or unquote(parts.fragment) in pages[there].ids
+            )
+            if not found:
+                broken.append(f"{path.relative_to(site)}: {target}")
+    return broken
+
+
+def test_a_broken_link_is_seen(tmp_path: Path):
+    (tmp_path / "a.html").write_text(
+        '<a href="b.html#x">1</a><a href="b.html#y">2</a><img src="c.png"><a href="https://d">3</a>'
+    )
+    (tmp_path / "b.html").write_text('<h1 id="x">b</h1><a href="#x">4</a><a href="./">5</a>')
+    (tmp_path / "index.html").write_text("")
+    assert broken_links(tmp_path) == ["a.html: b.html#y", "a.html: c.png"]
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning_and_its_links_lead_somewhere(tmp_path: Path):
+    present = all(
+        importlib.util.find_spec(name) for name in ("mkdocs", "material", "mkdocstrings", "mkdocstrings_handlers")
+    )
+    skip_unless(present, "mkdocs with material and mkdocstrings", "site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr[-4000:]
+    assert broken_links(tmp_path / "site") == []
+    methods = (tmp_path / "site" / "methods.html").read_text(encoding="utf-8")
+    assert methods.count('class="arithmatex"') > 20
+    reference = (tmp_path / "site" / "api" / "labelkin.decide.html").read_text(encoding="utf-8")
+    assert 'id="labelkin.decide.least_cost"' in reference
+    tutorial = (tmp_path / "site" / "tutorials" / "cheaper_decisions.html").read_text(encoding="utf-8")
+    assert "saved per parcel" in tutorial
