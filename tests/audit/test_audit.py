@@ -535,7 +535,7 @@ def test_text_holds_the_figures():
         assert shown in text
     many = Taxonomy.from_nested([f"c{k}" for k in range(60)])
     target = np.arange(60).repeat(2)
-    wide = str(audit({"target": target, "predicted": (target + 1) % 60}, taxonomy=many, classes="taxonomy"))
+    wide = str(audit({"target": target, "predicted": (target + 1) % 60}, taxonomy=many, classes=many.classes))
     assert "a tree of 119 nodes" in wide
     assert "c0 and c1" in wide
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from labelkin._checks import InputError, check_names, listed
+from labelkin.audit._doubts import check_class_columns
 from labelkin.audit._schema import (
     PREDICTED,
     Fields,
@@ -103,6 +104,8 @@ def read_table(path: Path, kind: str | None, fields: Fields) -> Raw:
     scores = stacked([cell[1] for cell in cells], lines, path)
     check_finite(scores, source=str(path), columns=found.names, samples=lines)
     labels = label_texts((cell[0] for cell in cells), what=f"{path}: target", sample_names=lines)
+    if fields.columns is None and found.names is not None:
+        check_class_columns(found.names, scores, kind_read, labels=set(labels), source=str(path))
     return Raw(kind_read, labels, scores, None, found.names, lines)
 
 
