@@ -66,7 +66,7 @@ def compare_runs(
 
     form = output_format(json=json, markdown=markdown, csv=csv)
     recorded = Store(store)
-    records = [record for record in recorded.records() if data in (None, record.data)]
+    records = [record for record in recorded.readable() if data in (None, record.data)]
     _say_problems(recorded.problems)
     chosen = runs_with_labels(records, words(labels) or sorted({record.label for record in records}))
     if not any(record.finished for record in chosen):
