@@ -567,3 +567,10 @@ def test_an_audit_warns_of_nothing_else():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         audit({"target": y, "logits": logits}, taxonomy=TREE)
+
+
+def test_the_range_of_severities_ends_with_the_largest_distance():
+    tree = Taxonomy.from_nested({"all": {"a": ["0", "1"], "b": ["2", "3"]}})  # the root has a single child
+    found = audit({"target": np.arange(4), "predicted": np.array([1, 0, 3, 1])}, taxonomy=tree)
+    assert found.hierarchy.height == 2
+    assert "mean height of the mistakes, 1 to 2" in str(found)

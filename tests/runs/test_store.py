@@ -210,3 +210,22 @@ def test_damaged_decisions_or_curves_leave_out_one_run(store: Path, tmp_path: Pa
     told = call("report", store, "-o", page, "--reference", "label-smoothing")
     assert told.exit_code == 0, told.stderr
     assert "the file is damaged" in page.read_text()
+
+
+def test_runs_that_differ_in_augmentation_do_not_look_alike(tmp_path: Path):
+    for name, augment in (("plain", ()), ("shifted", ("flip",))):
+        labelkin.train("digits", out=tmp_path / name, augment=augment, **{**QUICK, "epochs": 1})
+    told = call("runs", "list", tmp_path).stdout.splitlines()
+    assert told[0].endswith("differs in")
+    assert told[1].endswith("augment none")
+    assert told[2].endswith("augment flip")
+    listed = json.loads(call("runs", "list", tmp_path, "--json").stdout)
+    assert [run["differs"] for run in listed] == [{"augment": []}, {"augment": ["flip"]}]
+    told = call("report", tmp_path, "-o", tmp_path / "page.html").stdout.splitlines()
+    assert told[0].startswith(f"The report is in {tmp_path / 'page-1.html'}: digits, tiny-cnn")
+    assert told[0].endswith("augment none")
+    assert told[1].endswith("augment flip")
+
+
+def test_the_list_names_no_differences_where_there_are_none(store: Path):
+    assert "differs in" not in call("runs", "list", store).stdout

@@ -76,7 +76,7 @@ class Hierarchy(NamedTuple):
     """Metrics on the taxonomy. The distance of two classes is the height of their lowest common ancestor.
 
     Attributes:
-        height: Height of the tree, which is the largest distance.
+        height: The largest distance of two classes.
         severity: Mean distance over the mistakes; lower is better.
         severity_by_chance: Severity if the same samples were mistaken for all other classes equally often.
         distance_at_1: Mean distance over all samples; lower is better.
