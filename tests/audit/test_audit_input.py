@@ -434,3 +434,8 @@ def test_the_advice_is_in_the_costs_and_on_samples_that_chose_nothing(folder: Pa
     assert advised().advice.sentence.startswith("Say what mistakes cost")
     assert advised(taxonomy=folder / "digits.json").advice.by == "taxonomy"
     assert advised(costs, taxonomy=folder / "digits.json").advice.by == "costs"
+
+
+def test_naming_the_predicted_labels_says_what_they_are(tmp_path: Path):
+    (tmp_path / "p.csv").write_text(table("target,guess", ["cat,dog", "cat,cat", "dog,dog"]))
+    assert "66.67 %" in call(tmp_path / "p.csv", "--predicted", "guess").stdout

@@ -31,7 +31,7 @@ def read_arrays(arrays: Mapping[str, Any], kind: str | None, fields: Fields, sou
     keys = sorted(arrays)
     if fields.columns is not None:
         raise InputError(f"columns: {source} has arrays, not columns; name the array with the scores (--scores).")
-    kind_read, predicted, scores = find_kind(kind, keys, source), None, None
+    kind_read, predicted, scores = find_kind(kind, keys, source, predicted=fields.predicted), None, None
     if kind_read == "labels":
         predicted = check_present("predicted", fields.predicted or PREDICTED, keys, source)
     else:
@@ -86,7 +86,7 @@ def to_numpy(values: Any) -> npt.NDArray[Any]:
 def read_table(path: Path, kind: str | None, fields: Fields) -> Raw:
     """Read a table; scores are in one column of lists named after their kind, or in one column per class."""
     columns, rows = read_rows(path)
-    kind_read = find_kind(kind, columns, str(path))
+    kind_read = find_kind(kind, columns, str(path), predicted=fields.predicted)
     target = columns.index(find_target(fields.target, columns, str(path)))
     if kind_read == "labels":
         predicted = columns.index(check_present("predicted", fields.predicted or PREDICTED, columns, str(path)))
