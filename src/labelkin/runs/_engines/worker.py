@@ -14,6 +14,7 @@ import threading
 import warnings
 from typing import Any, TextIO
 
+from labelkin._checks import visible
 from labelkin.runs._engines.attempt import STOP, Job, train_job
 from labelkin.runs._workspace import DataCache
 
@@ -37,7 +38,7 @@ def main() -> None:
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     """Print a warning as the command line does: one note, without the line of code."""
     if issubclass(category, UserWarning):
-        print(f"Note: {message}", file=sys.stderr)
+        print(f"Note: {visible(str(message))}", file=sys.stderr)
 
 
 def _listen(stdin: TextIO, jobs: "queue.SimpleQueue[Job]") -> None:
