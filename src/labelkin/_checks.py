@@ -1,5 +1,6 @@
 """Checks of arguments. Every error names the argument, what was expected, what was given and what to do."""
 
+import re
 import warnings
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -108,3 +109,16 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
     ('1 sample', '1,297 samples', '0 classes')
     """
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+# Control characters but tab and line feed, and the marks that reverse the direction of text.
+_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    """Return text in which a terminal obeys nothing: control characters are shown as in JSON.
+
+    >>> visible("cat" + chr(27) + "[2J")
+    'cat\\\\u001b[2J'
+    """
+    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -535,7 +535,7 @@ def test_text_holds_the_figures():
         assert shown in text
     many = Taxonomy.from_nested([f"c{k}" for k in range(60)])
     target = np.arange(60).repeat(2)
-    wide = str(audit({"target": target, "predicted": (target + 1) % 60}, taxonomy=many, classes="taxonomy"))
+    wide = str(audit({"target": target, "predicted": (target + 1) % 60}, taxonomy=many, classes=many.classes))
     assert "a tree of 119 nodes" in wide
     assert "c0 and c1" in wide
 
@@ -567,3 +567,10 @@ def test_an_audit_warns_of_nothing_else():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         audit({"target": y, "logits": logits}, taxonomy=TREE)
+
+
+def test_the_range_of_severities_ends_with_the_largest_distance():
+    tree = Taxonomy.from_nested({"all": {"a": ["0", "1"], "b": ["2", "3"]}})  # the root has a single child
+    found = audit({"target": np.arange(4), "predicted": np.array([1, 0, 3, 1])}, taxonomy=tree)
+    assert found.hierarchy.height == 2
+    assert "mean height of the mistakes, 1 to 2" in str(found)

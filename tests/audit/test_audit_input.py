@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -253,7 +254,9 @@ def test_classes_that_the_taxonomy_lacks_are_listed_with_what_is_near(folder: Pa
     file.write_text(table("target,predicted", ["cat,dgo"]))
     assert "'dgo' (similar: 'dog')" in refused(file, "--taxonomy", folder / "tree.json")
     file.write_text(table("target,predicted", ["0,1"]))
-    assert "--classes taxonomy" in refused(file, "--taxonomy", folder / "tree.json")
+    said = refused(file, "--taxonomy", folder / "tree.json")
+    assert "pass the class names in the order of the scores" in said
+    assert "--classes taxonomy" not in said  # the order of the tree need not be that of the scores
 
 
 @pytest.mark.parametrize(
@@ -334,3 +337,105 @@ def test_rows_of_costs_may_stand_in_another_order_than_columns(folder: Path):
     (folder / "b.csv").write_text("true,dog,cow,cat\ncow,6,0,5\ncat,1,2,0\ndog,0,4,3\n")
     one, other = (in_class_order(read_costs(folder / name), ["cat", "dog", "cow"]) for name in ("a.csv", "b.csv"))
     assert one.tolist() == other.tolist() == [[0, 1, 2], [3, 0, 4], [5, 6, 0]]
+
+
+# Input that can be read, but was not meant like that.
+
+
+def shuffled(folder: Path) -> tuple[Path, Path, np.ndarray]:
+    """Real logits without names, and a tree whose file lists the digits in another order than the scores have."""
+    logits, y = real()
+    names = np.array([f"d{k}" for k in range(10)])
+    (folder / "other.json").write_text(
+        json.dumps({"loop": ["d0", "d6", "d9", "d8"], "open": ["d2", "d3", "d5", "d1", "d4", "d7"]})
+    )
+    np.savez(folder / "numbers.npz", target=y, logits=logits)
+    np.savez(folder / "named.npz", target=names[y], logits=logits)
+    return folder / "numbers.npz", folder / "named.npz", names
+
+
+def test_the_order_of_a_tree_is_not_assumed_to_be_that_of_the_scores(folder: Path):
+    numbers, named, names = shuffled(folder)
+    tree = ("--taxonomy", folder / "other.json")
+    said = refused(numbers, *tree)
+    assert "pass the class names in the order of the scores" in said
+    said = refused(numbers, *tree, "--classes", "taxonomy")
+    assert (
+        "numbers cannot show that the order of the tree (0 = 'd0', 1 = 'd6', 2 = 'd9', 3 = 'd8', 4 = 'd2', ...)" in said
+    )
+    assert "Check first" not in call(numbers, *tree, "--classes", ",".join(names)).stdout
+    with pytest.warns(UserWarning, match=r"is no better than chance .* \(0 = 'd0', 1 = 'd6', 2 = 'd9'"):
+        found = audit(named, taxonomy=folder / "other.json", classes="taxonomy")
+    assert "Check first\n  The accuracy of" in str(found)
+    assert any(note.startswith("Classes are in the order of the tree: 0 = 'd0', 1 = 'd6'") for note in found.notes)
+
+
+def test_columns_that_are_no_classes_are_named(tmp_path: Path):
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(3), 20)
+    names = ["cat", "dog", "cow"]
+    others = {
+        "id": (np.arange(20), "its values number the rows"),
+        "case": (rng.permutation(2000)[:20], "its values are whole numbers that all differ"),
+        "entropy": (rng.random(20), "without it, the probabilities of each row sum to 1"),
+        "fold": (rng.integers(0, 3, 20), "no sample has it as its label"),
+    }
+    for column, (values, why) in others.items():
+        kind = "probs" if column == "entropy" else "logits"
+        lines = [
+            f"{names[k % 3]},{value},{','.join(map(str, row))}"
+            for k, (value, row) in enumerate(zip(values, probs, strict=True))
+        ]
+        (tmp_path / "p.csv").write_text(table(f"target,{column},cat,dog,cow", lines))
+        said = refused(tmp_path / "p.csv", "--kind", kind)
+        assert f"columns: {column!r} in {tmp_path / 'p.csv'} does not look like a class ({why})" in said
+        assert "(--columns), perhaps 'cat', 'dog', 'cow'" in said
+        assert audit(tmp_path / "p.csv", kind=kind, columns=names).classes == tuple(names)
+
+
+def test_a_class_may_be_called_id(tmp_path: Path):
+    lines = ["id,0,.6,.4", "cat,1,.2,.8", "id,2,.5,.5", "cat,3,.1,.9"]
+    (tmp_path / "p.csv").write_text(table("target,id,dog,cat", lines))
+    assert audit(tmp_path / "p.csv", kind="logits").classes == ("id", "dog", "cat")
+
+
+@pytest.mark.parametrize(
+    ("count", "right", "asked"), [(40, 4, True), (40, 9, False), (400, 50, True), (400, 80, False), (5, 0, False)]
+)
+def test_an_accuracy_at_chance_is_questioned(count: int, right: int, asked: bool):
+    target = np.arange(count) % 10
+    predicted = np.where(np.arange(count) < right, target, (target + 3) % 10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = audit({"target": target, "predicted": predicted})
+    assert bool(found.doubts) == asked
+
+
+# What to do.
+
+
+def advised(costs: Any = None, **options: Any) -> Any:
+    logits, y = real()
+    return audit({"target": y, "logits": logits}, costs=costs, **options)
+
+
+def test_the_advice_is_in_the_costs_and_on_samples_that_chose_nothing(folder: Path):
+    costs = 1.0 - np.eye(10)
+    costs[:, 3] = costs[3, :] = 0.0  # deciding 3 never costs anything
+    found = advised(costs)
+    by_loop = [part for part in found.crm if part.costs == "costs"][-1]
+    assert found.advice.rule == "crm"
+    assert (found.advice.by, found.advice.samples, found.advice.change) == ("costs", 649, by_loop.cost)
+    first = str(found).partition("Quality")[0]
+    assert "Decide by the least expected cost (labelkin decide --rule crm --temperature" in first
+    assert f"falls from {by_loop.cost.before:.3f} to 0.000" in first
+    assert "measured on 649 samples that did not choose the temperature" in first
+    assert advised(1.0 - np.eye(10)).advice.rule == "argmax"
+    assert advised().advice.sentence.startswith("Say what mistakes cost")
+    assert advised(taxonomy=folder / "digits.json").advice.by == "taxonomy"
+    assert advised(costs, taxonomy=folder / "digits.json").advice.by == "costs"
+
+
+def test_naming_the_predicted_labels_says_what_they_are(tmp_path: Path):
+    (tmp_path / "p.csv").write_text(table("target,guess", ["cat,dog", "cat,cat", "dog,dog"]))
+    assert "66.67 %" in call(tmp_path / "p.csv", "--predicted", "guess").stdout

@@ -191,7 +191,7 @@ def test_all_formats_give_the_same_decisions(tmp_path: Path):
         for name, row in zip(names, probs.tolist(), strict=True):
             file.write(json.dumps({"id": name, "probs": row}) + "\n")
     write_csv(tmp_path / "in.csv", probs, target, header=tuple(f"p_{name}" for name in CLASSES))
-    options = {"in.npz": {}, "in.jsonl": {"classes": "taxonomy"}, "in.csv": {"columns": "p_*", "kind": "probs"}}
+    options = {"in.npz": {}, "in.jsonl": {"classes": CLASSES}, "in.csv": {"columns": "p_*", "kind": "probs"}}
     answers = {}
     for name, option in options.items():
         output = tmp_path / f"{name}.out.csv"

@@ -117,6 +117,8 @@ OPTIONS = [
     (lambda: Hierarchical(taxonomy={"a": ["x"]}), "taxonomy: expected a labelkin.Taxonomy, got dict"),
     (lambda: HierarchicalCrossEntropy(taxonomy=None), "taxonomy: expected a labelkin.Taxonomy"),
     (lambda: Hierarchical(taxonomy=TREE, classes=4), "classes: the taxonomy has 3 classes, got 4"),
+    (lambda: ConditionalSoftmax(taxonomy=TREE, classes=3), "classes: expected the names of the 3 classes in the order"),
+    (lambda: ConditionalSoftmax(taxonomy=TREE, classes=3), "the tree's own order, which begins with 'x', 'y', 'z'"),
     (lambda: Hierarchical(taxonomy=TREE, classes=["x", "y", "w"]), "classes: the taxonomy has no class 'w'"),
     (lambda: Hierarchical(taxonomy=TREE, classes=["x", "y"]), "classes: 'z' of the taxonomy missing"),
     (lambda: Hierarchical(taxonomy=TREE, targets="paths"), "targets: expected one of 'path', 'leaf', got 'paths'. Did"),

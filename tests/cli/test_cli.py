@@ -15,6 +15,7 @@ from typing import get_args
 import pytest
 import torch
 
+import labelkin
 from labelkin import OBJECTIVES, InputError, Taxonomy, __version__, data
 from labelkin.cli._option_groups import value
 from labelkin.cli._options import ARGUMENTS, DataOptions, TrainingOptions
@@ -601,3 +602,18 @@ def test_the_demo_keeps_finished_runs_and_forgets_its_own_alone(tmp_path, monkey
     with pytest.raises(pytest.fail.Exception):
         call("demo", "--out", tmp_path, "--fresh")
     assert files_below(tmp_path) == ["notes.txt", "report.html"]
+
+
+def test_convert_takes_its_output_as_build_does(tmp_path):
+    assert call("taxonomy", "convert", "cifar10", "-o", tmp_path / "a.json").exit_code == 0
+    assert call("taxonomy", "convert", "cifar10", tmp_path / "b.json").exit_code == 0
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+    assert "expected one output file" in refused("taxonomy", "convert", "cifar10")
+    assert "got 2" in refused("taxonomy", "convert", "cifar10", tmp_path / "c.json", "-o", tmp_path / "d.json")
+
+
+def test_inspect_shows_all_labels_where_there_are_fewer_than_ten_others(tmp_path):
+    run = labelkin.train("digits", "label-embedding", out=tmp_path / "run", epochs=1, batch_size=256)
+    (found,) = json.loads(call("inspect", run.path, "--label", "3", "--json").stdout)
+    assert sorted(found["nearest"]) == [str(k) for k in range(10) if k != 3]
+    assert "top: expected at most 9" in refused("inspect", run.path, "--label", "3", "--top", 10)

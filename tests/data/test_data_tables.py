@@ -125,14 +125,14 @@ def csv_text(path, text):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("a,b,labl\n1,2,x\n", {}, r"label: .* has no column 'label', only 'a', 'b', 'labl'\. Did you mean 'labl'\?"),
+        ("a,b,labl\n1,2,x\n", {}, r"label: .* has no column 'label', only 'a', 'b', 'labl'; .*--label.* Did you mean 'labl'\?"),
         ("a,species\n1,x\n", {"label": "Species"}, "Did you mean 'species'?"),
         ("a,label\n1,x\n", {"features": ["aa"]}, "features: .* has no column 'aa'"),
         ("a,label\n1,x\n", {"image": "photo"}, "image: .* has no column 'photo'"),
         ("a,b,label\n1,,x\n2,nan,y\ninf,4,x\n", {}, r"3 value\(s\) .* in column a \(1\), b \(2\), first in line 2"),
         ("a,b,label\n1,2,x\n1,2,3,x\n", {}, "line 3: expected 3 values as in the header, got 4"),
         ("a,b,label\n1,2,x\n\n1,x\n", {}, "line 4: expected 3 values as in the header, got 2"),
-        ("a,label\n1,x\nseven,y\n", {}, "line 3: expected a number in column 'a', got 'seven'; give the numeric columns"),
+        ("a,label\n1,x\nseven,y\n", {}, "line 3: expected a number in column 'a', got 'seven'; name the numeric columns"),
         ("a,label\n1,x\n2,\n", {}, "line 3: expected a label in column 'label'"),
         ("a,label,split\n1,x,train\n2,y,later\n", {}, "line 3: expected 'train', 'val' or 'test' .* got 'later'"),
         ("a,label,split\n1,x,test\n", {}, "expected rows with 'train' in the column 'split'"),
@@ -263,3 +263,16 @@ def test_bad_npz(tmp_path, arrays, message):
     np.savez(tmp_path / "d.npz", **arrays)
     with pytest.raises(InputError, match=message):
         load(tmp_path / "d.npz")
+
+
+def test_a_table_with_semicolons_is_recognized(tmp_path):
+    (tmp_path / "t.csv").write_text("a;b;label\n1;2;x\n3;4;y\n")
+    with pytest.raises(InputError, match=r"single column 'a;b;label', perhaps because ';' separates its values"):
+        load(tmp_path / "t.csv")
+
+
+def test_the_line_that_is_not_utf_8_is_named(tmp_path):
+    lines = ["a,label", *(f"{k},x" for k in range(5000)), "1,caf\xe9", "2,y"]
+    (tmp_path / "t.csv").write_bytes("\n".join(lines).encode("latin-1"))
+    with pytest.raises(InputError, match=r"t\.csv, line 5002: not readable as UTF-8 CSV .* save it as UTF-8"):
+        load(tmp_path / "t.csv")

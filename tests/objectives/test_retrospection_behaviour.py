@@ -1,5 +1,7 @@
 """What retrospection does from epoch to epoch (LWR, Deng & Zhang)."""
 
+import warnings
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -111,3 +113,15 @@ def test_the_table_follows_the_type_of_the_objective():
     soft = torch.softmax(LOGITS / TAU, -1)
     loss = objective.loss(2 * LOGITS, Y, index=INDEX)
     torch.testing.assert_close(loss, expected(2 * LOGITS, soft, 0.9), rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize(("epochs", "every", "asked"), [(1, 2, True), (2, 2, True), (3, 2, False), (3, 3, True)])
+def test_too_few_epochs_to_look_back_are_questioned(epochs: int, every: int, asked: bool):
+    objective = Retrospection(classes=3, samples=5, every=every)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for epoch in range(epochs):
+            objective.begin_epoch(epoch, epochs)
+    said = [str(one.message) for one in caught]
+    assert len(said) == asked
+    assert not asked or (f"at least {every + 1} epochs" in said[0] and "trains as one-hot does" in said[0])

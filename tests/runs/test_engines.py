@@ -204,3 +204,40 @@ def test_a_ray_that_is_not_there_is_said(ray, tmp_path: Path):
     assert told.returncode == 2, errors
     assert "--address: there is no Ray at 127.0.0.1:1" in errors
     assert "Traceback" not in errors
+
+
+def test_an_interrupt_of_the_parent_alone_reaches_the_workers(tmp_path: Path):
+    """`kill -INT` on the parent, which the shell does not pass on to the workers as it does Ctrl-C."""
+    command = ("compare", "--objectives", "one-hot,label-smoothing", "--epochs", 200, "--batch-size", 32, "--jobs", 2)
+    process = start(*command, "--out", tmp_path, start_new_session=True)
+    wait_for(lambda: in_flight(tmp_path), process)
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the current step is saved. Resume with" in errors
+    assert "Traceback" not in errors
+    assert not finished(tmp_path)
+
+
+@pytest.mark.parametrize("seconds", [0.5, 1.5])
+def test_ctrl_c_while_workers_start_prints_no_traceback(tmp_path: Path, seconds: float):
+    command = ("compare", "--objectives", "one-hot,label-smoothing", "--epochs", 200, "--jobs", 2, "--out", tmp_path)
+    process = start(*command, start_new_session=True)
+    began = time.monotonic()
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while process.poll() is None and not children.read_text().strip() and time.monotonic() - began < 60:
+        time.sleep(0.02)
+    time.sleep(seconds)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+
+
+def test_notes_of_workers_are_notes(tmp_path: Path):
+    command = ("compare", "--objectives", "retrospection,one-hot", "--epochs", 1, "--jobs", 2, "--out", tmp_path)
+    told = start(*command)
+    _, errors = told.communicate(timeout=120)
+    assert told.returncode == 0
+    assert "Note: Retrospection: 1 epoch cannot learn from earlier outputs" in errors
+    assert "UserWarning" not in errors

@@ -95,7 +95,9 @@ def test_words_that_changed_are_encoded_as_in_training(tmp_path: Path):
     usual = write_posts(tmp_path / "usual.csv", posts(), header=("body", "label"))
     assert evaluate(run, usual).metrics["accuracy"] == pytest.approx(whole["accuracy"])
     strange = write_posts(tmp_path / "strange.csv", posts(), header=("body", "star"))
-    assert "has no column 'stars', only 'body', 'star'. Did you mean 'star'" in refused("evaluate", run, strange)
+    said = refused("evaluate", run, strange)
+    assert "has no column 'stars', only 'body', 'star'; name another with --label" in said
+    assert "Did you mean 'star'" in said
     write_posts(table, posts()[::-1])  # shuffled rows would bring trained ones into the test split
     assert CHANGED in refused("evaluate", run)
     assert evaluate(run, table).metrics["accuracy"] == pytest.approx(whole["accuracy"])

@@ -160,3 +160,72 @@ def test_listing_needs_no_torch(store: Path):
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert told.stdout.endswith("False\n"), told
+
+
+DAMAGE: dict[str, tuple[str, object, str]] = {
+    "config-list": ("config.json", [], "config.json: the file is damaged (it is [], expected an object)"),
+    "config-deep": ("config.json", "[" * 100_000, "nested too deeply"),
+    "no-settings": ("config.json", {"settings": None}, "'settings' is None, expected an object"),
+    "seed": ("config.json", {"settings": {"seed": "x"}}, "settings: seed: expected a whole number"),
+    "id": ("config.json", {"id": 7}, "'id' is 7, expected text"),
+    "data": ("config.json", {"data": ["digits"]}, "'data' is ['digits'], expected text"),
+    "timing": ("timing.json", {}, "timing.json: the file is damaged (it has no 'seconds')"),
+    "timing-list": ("timing.json", [], "timing.json: the file is damaged (it is [], expected an object of numbers)"),
+    "final-text": ("final.json", {"accuracy": "high"}, "'accuracy' is 'high', expected a number"),
+    "final-null": ("final.json", None, "it is None, expected an object of numbers"),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_one_damaged_run_is_named_and_the_others_are_used(store: Path, kind: str):
+    bad = run_in(store, "one-hot", 0)
+    file, content, sentence = DAMAGE[kind]
+    whole = json.loads((bad / file).read_text())
+    if isinstance(content, dict) and content:
+        content = {**whole, **content}
+    (bad / file).write_text(content if isinstance(content, str) else json.dumps(content))
+    for command, lines in (("list", 4), ("compare", 3)):
+        told = call("runs", command, store)
+        assert told.exit_code == 0, told.stderr
+        assert sentence in told.stderr
+        assert len(told.stdout.splitlines()) >= lines
+    assert len(Store(store).records()) == 3
+
+
+def test_damaged_decisions_or_curves_leave_out_one_run(store: Path, tmp_path: Path):
+    decisions, curve = run_in(store, "one-hot", 0) / "decisions.npz", run_in(store, "one-hot", 1) / "metrics.csv"
+    for at in range(40, 400, 20):  # headers and compressed data
+        content = bytearray(decisions.read_bytes())
+        content[at] ^= 0xFF
+        decisions.write_bytes(content)
+    curve.write_text("epoch,test_accuracy\n1,good\n")
+    told = call("runs", "compare", store)
+    assert told.exit_code == 0
+    assert f"Note: {decisions}: the file is damaged" in told.stderr
+    assert "Note:" not in call("runs", "list", store).stderr
+    found = Store(store)
+    assert len(found.readable()) == 2
+    assert [problem.partition(": ")[0] for problem in found.problems] == [str(decisions), str(curve)]
+    page = tmp_path / "page.html"
+    told = call("report", store, "-o", page, "--reference", "label-smoothing")
+    assert told.exit_code == 0, told.stderr
+    assert "the file is damaged" in page.read_text()
+
+
+def test_runs_that_differ_in_augmentation_do_not_look_alike(tmp_path: Path):
+    for name, augment in (("plain", ()), ("shifted", ("flip",))):
+        labelkin.train("digits", out=tmp_path / name, augment=augment, **{**QUICK, "epochs": 1})
+    told = call("runs", "list", tmp_path).stdout.splitlines()
+    assert told[0].endswith("differs in")
+    assert told[1].endswith("augment none")
+    assert told[2].endswith("augment flip")
+    listed = json.loads(call("runs", "list", tmp_path, "--json").stdout)
+    assert [run["differs"] for run in listed] == [{"augment": []}, {"augment": ["flip"]}]
+    told = call("report", tmp_path, "-o", tmp_path / "page.html").stdout.splitlines()
+    assert told[0].startswith(f"The report is in {tmp_path / 'page-1.html'}: digits, tiny-cnn")
+    assert told[0].endswith("augment none")
+    assert told[1].endswith("augment flip")
+
+
+def test_the_list_names_no_differences_where_there_are_none(store: Path):
+    assert "differs in" not in call("runs", "list", store).stdout

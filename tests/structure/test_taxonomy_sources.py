@@ -95,7 +95,7 @@ def test_nested_lists_without_a_name_get_one() -> None:
         ({}, "group 'root' is empty"),
         ([], "group 'root' is empty"),
         ({"a": ["x", "y"], "b": ["x"]}, "duplicate name 'x'"),
-        ({"a": ["x", "y"], "b": ["root"]}, "give another name with root="),
+        ({"a": ["x", "y"], "b": ["root"]}, "rename that node, or give another root"),
         ({"a": ["x"]}, "at least two classes, got 1"),
         ({"a": ["x", 3]}, "non-empty strings, got 3"),
         ({"a": ["x", None]}, "non-empty strings, got None"),
@@ -661,3 +661,19 @@ def test_research_trees_load(name: str, classes: int, tmp_path: Path) -> None:
         while way[0] in above:
             way.insert(0, above[way[0]])
         assert [tree.names[i] for i in tree.ancestors(node)] == way
+
+
+@pytest.mark.parametrize("below", [{"pet": ["cat", "dog"], "car": ["bus", "van"]}, [["cat", "dog"], ["bus", "van"]]])
+def test_a_root_that_is_written_out_is_the_root(tmp_path: Path, below: object):
+    (tmp_path / "plain.json").write_text(json.dumps(below))
+    (tmp_path / "rooted.json").write_text(json.dumps({"root": below}))
+    assert Taxonomy.load(tmp_path / "rooted.json") == Taxonomy.load(tmp_path / "plain.json")
+
+
+def test_swapped_columns_are_suspected():
+    edges = [("cat", "pet"), ("dog", "pet"), ("pet", "animal"), ("cow", "farm"), ("farm", "animal")]
+    with pytest.raises(
+        InputError, match=r"two roots: 'cat', 'dog', 'cow' .* are the columns parent and child swapped\?"
+    ):
+        Taxonomy.from_edges(edges)
+    assert Taxonomy.from_edges([(parent, child) for child, parent in edges]).classes == ("cat", "dog", "cow")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from labelkin.audit._costs import costs_for as costs_for
     from labelkin.audit._decide_file import FileDecisions as FileDecisions
     from labelkin.audit._decide_file import decide_file as decide_file
+    from labelkin.audit._findings import Advice as Advice
     from labelkin.audit._findings import Basics as Basics
     from labelkin.audit._findings import Calibrated as Calibrated
     from labelkin.audit._findings import Calibration as Calibration
@@ -36,6 +37,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_confusion_tree": ["Agreement", "Pair", "Structure"],
         "_decide_file": ["FileDecisions", "decide_file"],
         "_findings": [
+            "Advice",
             "Basics",
             "Calibrated",
             "Calibration",

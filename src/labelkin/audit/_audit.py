@@ -11,11 +11,21 @@ from labelkin._checks import check_count
 from labelkin.analysis import linkage_tree
 from labelkin.audit import _findings as findings
 from labelkin.audit import _text as text
+from labelkin.audit._advice import advise
 from labelkin.audit._confusion_tree import LEAST_CLASSES, Structure, class_confusions, has_structure, structure
 from labelkin.audit._costs import in_class_order, read_costs
 from labelkin.audit._decisions import Scaling, calibration, crm, fallback, fit_temperature
+from labelkin.audit._doubts import first_matches, questions
 from labelkin.audit._measures import basics, cost, hierarchy, worst
-from labelkin.audit._names import TreeChoice, choose_names, describe_tree, load_taxonomy, restrict_tree
+from labelkin.audit._names import (
+    FROM_TREE,
+    TreeChoice,
+    choose_names,
+    describe_tree,
+    is_built_in,
+    load_taxonomy,
+    restrict_tree,
+)
 from labelkin.audit._predictions import Predictions, Source, check_predictions, read_raw
 from labelkin.audit._read_files import read_arrays
 from labelkin.audit._read_run import read_run
@@ -34,6 +44,8 @@ class Audit(NamedTuple):
         samples: Number of samples.
         classes: Class names.
         taxonomy: Source and size of the taxonomy; None without one.
+        doubts: What to check before anything else, because the input was probably not meant as it was read.
+        advice: The decision rule to use, what it saves, and on what evidence.
         basics: Accuracy and mistakes.
         hierarchy: Metrics on the taxonomy.
         cost: Mean cost.
@@ -59,6 +71,8 @@ class Audit(NamedTuple):
     samples: int
     classes: tuple[str, ...]
     taxonomy: str | None
+    doubts: tuple[str, ...]
+    advice: findings.Advice
     basics: findings.Basics
     hierarchy: findings.Hierarchy | None
     cost: findings.Cost | None
@@ -116,7 +130,8 @@ def audit(
         taxonomy: The tree over the classes: a `Taxonomy`, a file, the name of a built-in tree, or "wordnet".
         costs: Costs of decisions: a matrix, or a .csv or .npz file. Rows are true classes, columns decisions.
         classes: Class names in the order of the scores: a list, a text file with one name per line, or "taxonomy" for the
-            order of the tree. Labels are class names or, if they are not, positions counted from 0.
+            order of the tree, which needs labels that are names, or a built-in tree. Labels are class names or, if they are
+            not, positions counted from 0.
         target: The array or column with the true classes; by default "target", "label" or "y".
         predicted: The array or column with the predicted labels; by default "predicted".
         scores: The array, or the column of lists, with the scores; by default "logits" or "probs".
@@ -151,12 +166,21 @@ def audit(
         taxonomy = run.taxonomy if taxonomy is None else taxonomy
     whole_tree, cost_table = load_taxonomy(taxonomy), None if costs is None else read_costs(costs)
     name = "arrays" if isinstance(source, Mapping) else os.fspath(source)
-    given = check_predictions(raw, choose_names(raw, classes, whole_tree, cost_table), name)
-    if given.doubt is not None:
-        warnings.warn(given.doubt, stacklevel=2)
+    names = choose_names(raw, classes, whole_tree, cost_table, is_built_in=is_built_in(taxonomy))
+    given = check_predictions(raw, names, name)
     tree = restrict_tree(taxonomy, whole_tree, given.classes)
     matrix = None if cost_table is None else in_class_order(cost_table, given.classes)
-    return _measure(given, tree, describe_tree(taxonomy, whole_tree, tree), matrix, top=top, seed=seed)
+    by_tree = isinstance(classes, str) and classes == FROM_TREE
+    if by_tree:
+        given = given._replace(
+            notes=(*given.notes, f"Classes are in the order of the tree: {first_matches(given.classes)}.")
+        )
+    described = describe_tree(taxonomy, whole_tree, tree)
+    found = _measure(given, tree, described, matrix, top=top, seed=seed, order_of_tree=by_tree)
+    for doubt in (given.doubt, *found.doubts):
+        if doubt is not None:
+            warnings.warn(doubt, stacklevel=2)
+    return found
 
 
 def _measure(
@@ -167,23 +191,28 @@ def _measure(
     *,
     top: int,
     seed: int,
+    order_of_tree: bool,
 ) -> Audit:
     """Compute all parts of the audit."""
     halves = split_if_enough(len(given.target), seed)
     scaling = None if given.probs is None or halves is None else fit_temperature(given, halves)
     structured = has_structure(given)
+    quality, on_tree = basics(given), None if tree is None else hierarchy(given, tree)
+    decisions = tuple(_decisions(given, halves, scaling, tree, costs))
     return Audit(
         source=given.source,
         kind=given.kind,
         samples=len(given.target),
         classes=given.classes,
         taxonomy=tree_description,
-        basics=basics(given),
-        hierarchy=None if tree is None else hierarchy(given, tree),
+        doubts=tuple(questions(given, quality, on_tree if order_of_tree else None)),
+        advice=advise(decisions, has_probs=given.probs is not None, has_costs=tree is not None or costs is not None),
+        basics=quality,
+        hierarchy=on_tree,
         cost=None if costs is None else cost(given, costs),
         worst=worst(given, tree, costs, top=top),
         calibration=None if given.probs is None else calibration(given, halves, scaling),
-        crm=tuple(_decisions(given, halves, scaling, tree, costs)),
+        crm=decisions,
         fallback=None if given.probs is None or halves is None else _fallback(given, halves, tree),
         structure=structure(given, halves, tree) if structured else None,
         left_out=tuple(_left_out(given, halves, tree, structured)),

@@ -17,7 +17,8 @@ from labelkin._checks import InputError, check_names, check_number, listed
 from labelkin._files import open_whole
 from labelkin.audit._costs import in_class_order, read_costs
 from labelkin.audit._decide_rules import By, Rule, choose_rule, scaled_scores, warn_of_shift
-from labelkin.audit._names import TreeChoice, load_taxonomy, read_names, restrict_tree
+from labelkin.audit._doubts import first_matches
+from labelkin.audit._names import FROM_TREE, TreeChoice, is_built_in, load_taxonomy, read_names, restrict_tree
 from labelkin.audit._predictions import Predictions, check_predictions, checked_probs, doubt, read_raw
 from labelkin.audit._schema import Fields
 from labelkin.audit._stream import Chunk, Stream, open_stream
@@ -151,6 +152,12 @@ def decide_file(
         warnings.warn(question, stacklevel=2)
     whole = load_taxonomy(taxonomy)
     names = _class_names(stream, first, classes, whole)
+    if classes == FROM_TREE and not is_built_in(taxonomy):
+        warnings.warn(
+            f"classes: the scores are taken in the order of the tree ({first_matches(names)}), which nothing in the file can "
+            "confirm; pass the names if it is another (--classes).",
+            stacklevel=2,
+        )
     tree = restrict_tree(taxonomy, whole, names)
     matrix = None if costs is None else in_class_order(read_costs(costs), names)
     ready = Rule(chosen, names, tree, matrix, 1.0 if temperature is None else float(temperature), threshold)

@@ -76,7 +76,7 @@ class Hierarchy(NamedTuple):
     """Metrics on the taxonomy. The distance of two classes is the height of their lowest common ancestor.
 
     Attributes:
-        height: Height of the tree, which is the largest distance.
+        height: The largest distance of two classes.
         severity: Mean distance over the mistakes; lower is better.
         severity_by_chance: Severity if the same samples were mistaken for all other classes equally often.
         distance_at_1: Mean distance over all samples; lower is better.
@@ -253,6 +253,32 @@ class Crm(NamedTuple):
     distance_at_1: Difference | None
     distance_at_5: Difference | None
     cost: Difference | None
+
+
+class Advice(NamedTuple):
+    """The decision rule to use, what it saves, and on what evidence.
+
+    Attributes:
+        rule: "crm" (the class of least expected cost) if it saves significantly, otherwise "argmax".
+        by: What the saving is measured in: "costs" or "taxonomy"; None if there was nothing to compare.
+        change: Change of the mean cost, or of the mean height, if "crm" replaces "argmax".
+        samples: Number of samples that it was measured on.
+        temperature: Temperature of the probabilities; 1 if they were used as they are.
+        sentence: All of this in words.
+
+    Example:
+        >>> from labelkin.audit import audit
+        >>> scores = {"target": [0, 1] * 20, "probs": [[0.9, 0.1], [0.6, 0.4]] * 20}
+        >>> audit(scores, costs=[[0, 1], [9, 0]]).advice.rule
+        'crm'
+    """
+
+    rule: str
+    by: str | None
+    change: Difference | None
+    samples: int
+    temperature: float
+    sentence: str
 
 
 class FallbackPoint(NamedTuple):

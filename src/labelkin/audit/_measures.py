@@ -51,7 +51,7 @@ def hierarchy(given: Predictions, tree: Taxonomy) -> Hierarchy:
         ]
         severity = metrics.mistake_severity(*pair, tree).mean
     return Hierarchy(
-        int(tree.height[0]),
+        int(tree.distance("height").max()),  # below the tree's own height where the root has a single child
         severity,
         _severity_by_chance(given, tree),
         float(heights(tree, given.target, given.predicted).mean()),

@@ -6,10 +6,12 @@ from pathlib import Path
 
 from labelkin._checks import InputError, check_names, counted
 from labelkin.audit._costs import CostTable
+from labelkin.audit._doubts import first_matches
 from labelkin.audit._schema import Raw, with_suggestions
-from labelkin.structure import Taxonomy, load_tree
+from labelkin.structure import Taxonomy, catalogue, load_tree
 
 WORDNET, FROM_TREE = "wordnet", "taxonomy"
+ASK = "pass the class names in the order of the scores (--classes a,b,c, or a file with one name per line)"
 TreeChoice = Taxonomy | str | os.PathLike[str]
 
 
@@ -20,15 +22,34 @@ def load_taxonomy(choice: TreeChoice | None) -> Taxonomy | None:
     return load_tree(choice, others=(WORDNET,))
 
 
+def is_built_in(choice: TreeChoice | None) -> bool:
+    """Return whether the tree is one of the package's, whose classes are in the order of the published labels."""
+    return isinstance(choice, str) and choice in catalogue.names()
+
+
 def choose_names(
-    raw: Raw, chosen: Sequence[str] | str | os.PathLike[str] | None, tree: Taxonomy | None, costs: CostTable | None
+    raw: Raw,
+    chosen: Sequence[str] | str | os.PathLike[str] | None,
+    tree: Taxonomy | None,
+    costs: CostTable | None,
+    *,
+    is_built_in: bool,
 ) -> Sequence[str] | None:
     """Return the class names that the caller passed.
 
     Predicted labels come without a list of classes; for them, return the classes of the tree or of the costs.
+
+    The order of a tree's classes is that of its file, not of a model's outputs. It is taken only where the labels are names,
+    which then show whether the order is right, and for built-in trees, which have the order of the published data.
     """
     if chosen is not None:
-        return read_names(chosen, tree)
+        names = read_names(chosen, tree)
+        if chosen == FROM_TREE and not is_built_in and not set(raw.target) <= set(names):
+            raise InputError(
+                "classes: 'taxonomy' needs labels that are class names, because numbers cannot show that the order of the "
+                f"tree ({first_matches(names)}) is that of the scores; {ASK}."
+            )
+        return names
     if raw.kind != "labels" or raw.names is not None:
         return None
     if tree is not None and not _only_numbers(raw, tree):
@@ -46,7 +67,7 @@ def restrict_tree(choice: TreeChoice | None, tree: Taxonomy | None, classes: Seq
     unknown = [name for name in classes if name not in known]
     if unknown:
         numbered = all(name.isdecimal() for name in unknown)
-        hint = "; pass the class names (--classes a,b,c or --classes taxonomy)" if numbered else ""
+        hint = f"; {ASK}" if numbered else ""
         raise InputError(
             f"classes: {len(unknown)} of {len(classes)} not in the taxonomy: {with_suggestions(unknown, tree.classes)}{hint}."
         )

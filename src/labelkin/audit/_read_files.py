@@ -9,6 +9,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from labelkin._checks import InputError, check_names, listed
+from labelkin.audit._doubts import check_class_columns
 from labelkin.audit._schema import (
     PREDICTED,
     Fields,
@@ -30,7 +31,7 @@ def read_arrays(arrays: Mapping[str, Any], kind: str | None, fields: Fields, sou
     keys = sorted(arrays)
     if fields.columns is not None:
         raise InputError(f"columns: {source} has arrays, not columns; name the array with the scores (--scores).")
-    kind_read, predicted, scores = find_kind(kind, keys, source), None, None
+    kind_read, predicted, scores = find_kind(kind, keys, source, predicted=fields.predicted), None, None
     if kind_read == "labels":
         predicted = check_present("predicted", fields.predicted or PREDICTED, keys, source)
     else:
@@ -85,7 +86,7 @@ def to_numpy(values: Any) -> npt.NDArray[Any]:
 def read_table(path: Path, kind: str | None, fields: Fields) -> Raw:
     """Read a table; scores are in one column of lists named after their kind, or in one column per class."""
     columns, rows = read_rows(path)
-    kind_read = find_kind(kind, columns, str(path))
+    kind_read = find_kind(kind, columns, str(path), predicted=fields.predicted)
     target = columns.index(find_target(fields.target, columns, str(path)))
     if kind_read == "labels":
         predicted = columns.index(check_present("predicted", fields.predicted or PREDICTED, columns, str(path)))
@@ -103,6 +104,8 @@ def read_table(path: Path, kind: str | None, fields: Fields) -> Raw:
     scores = stacked([cell[1] for cell in cells], lines, path)
     check_finite(scores, source=str(path), columns=found.names, samples=lines)
     labels = label_texts((cell[0] for cell in cells), what=f"{path}: target", sample_names=lines)
+    if fields.columns is None and found.names is not None:
+        check_class_columns(found.names, scores, kind_read, labels=set(labels), source=str(path))
     return Raw(kind_read, labels, scores, None, found.names, lines)
 
 

@@ -57,11 +57,16 @@ class Raw(NamedTuple):
     sample_names: list[str]
 
 
-def find_kind(kind: str | None, names: Sequence[str], source: str) -> Kind:
-    """Return the kind that the caller passed, or the one that follows from the name of an array or column."""
+def find_kind(kind: str | None, names: Sequence[str], source: str, *, predicted: str | None = None) -> Kind:
+    """Return the kind that the caller passed, or the one that follows from the name of an array or column.
+
+    Naming the array or column of `predicted` labels says that the predictions are labels.
+    """
     if kind is not None:
         check_choice("kind", kind, KINDS)
         return next(known for known in KINDS if known == kind)
+    if predicted is not None:
+        return "labels"
     telling = [name for name in KIND_BY_NAME if name in names]
     if len(telling) == 1:
         return KIND_BY_NAME[telling[0]]

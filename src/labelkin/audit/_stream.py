@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelkin._checks import InputError
+from labelkin.audit._doubts import check_class_columns
 from labelkin.audit._predictions import check_file, load_named_arrays
 from labelkin.audit._read_files import ScoreColumns, score_array, score_columns, stacked, to_numpy
 from labelkin.audit._schema import Fields, Floats, Kind, check_present, find_kind, find_target
@@ -61,7 +62,11 @@ def _table(path: Path, kind: str | None, fields: Fields) -> Stream:
     if first is None:
         raise InputError(f"{path}: the table has a header but no rows.")
     width = len(found.scores(*first))
-    chunks = _table_chunks(path, chain([first], rows), found, others, width)
+    chunks: Iterator[Chunk] = _table_chunks(path, chain([first], rows), found, others, width)
+    if fields.columns is None and found.names is not None:
+        start = next(chunks)
+        check_class_columns(found.names, start.scores, kind_read, labels=(), source=str(path))
+        chunks = chain([start], chunks)
     return Stream(kind_read, found.names, tuple(columns[at] for at in others), chunks)
 
 

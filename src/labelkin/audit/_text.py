@@ -7,6 +7,7 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 from labelkin._checks import counted
+from labelkin.audit._advice import FEW, is_significant
 from labelkin.audit._confusion_tree import Pair, Structure
 from labelkin.audit._findings import Calibration, Crm, Difference, Fallback, Hierarchy, Worst
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from labelkin.audit._audit import Audit
 
 UNDEFINED = "undefined"
-FEW = 10  # with fewer changed samples, the normal approximation of the interval is unreliable
 DRAWN = 40  # classes up to which the learned tree is drawn
 COST_OF_CONFUSION = {"costs": "cost", "taxonomy": "height in the taxonomy", "times": "count"}
 COST_COLUMNS: dict[str, tuple[str, ...]] = {"costs": ("cost", "total"), "taxonomy": ("height", "total"), "times": ()}
@@ -45,7 +45,7 @@ def verdict(difference: Difference) -> str:
         return "too few changes to tell" if difference.differ else "no change"
     if isnan(difference.low):
         return UNDEFINED
-    return "significant" if difference.low > 0 or difference.high < 0 else "not significant"
+    return "significant" if is_significant(difference) else "not significant"
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -68,6 +68,9 @@ def as_text(audit: Audit) -> str:
         >>> print(as_text(audit({"target": [0, 1], "predicted": [0, 0]})).partition("Parts left out")[0].strip())
         2 samples, 2 classes, read as labels from arrays
         <BLANKLINE>
+        What to do first
+          Save logits or probabilities: predicted labels allow no other decision.
+        <BLANKLINE>
         Quality
           accuracy  50.00 %  95 % interval 9.5 to 90.5; 1 mistake
         <BLANKLINE>
@@ -77,6 +80,8 @@ def as_text(audit: Audit) -> str:
     """
     blocks = [
         _heading(audit),
+        *_listed("Check first", audit.doubts),
+        ["What to do first", f"  {audit.advice.sentence}"],
         _quality(audit),
         _worst(audit.worst),
         *([_calibration(audit.calibration)] if audit.calibration else []),

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, visible
 from labelkin._extras import MissingExtra
 from labelkin._files import is_full
 
@@ -58,7 +58,7 @@ def suggest_resuming(command: Callable[[], str]) -> Iterator[None]:
 
 def _exit(message: str, code: int) -> NoReturn:
     if int(os.environ.get("LOCAL_RANK", "0")) == 0:
-        typer.echo(message, err=True)
+        typer.echo(visible(message), err=True)
     raise typer.Exit(code)
 
 
@@ -71,4 +71,4 @@ def _describe(error: OSError) -> str:
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     if issubclass(category, UserWarning):
-        print(f"Note: {message}", file=sys.stderr)
+        print(f"Note: {visible(str(message))}", file=sys.stderr)

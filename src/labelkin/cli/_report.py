@@ -38,6 +38,7 @@ def report(
 
     Runs with different settings (data, backbone, training) get one report each: report-1.html, report-2.html and so on.
     """
+    from labelkin.comparison import comparison_titles
     from labelkin.report import read_comparisons, targets, write_report
     from labelkin.runs import DataCache
 
@@ -53,8 +54,9 @@ def report(
                 problems=result.problems,
                 say=say_status,
             )
-    for path in paths:
-        say(f"The report is in {path}")
+    titles = comparison_titles(result.comparisons) if len(paths) > 1 else [""]
+    for path, title in zip(paths, titles, strict=True):
+        say(f"The report is in {path}{title and f': {title}'}")
 
 
 @with_option_groups

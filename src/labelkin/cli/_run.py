@@ -145,7 +145,9 @@ def translate(
 def inspect(
     run: Run,
     label: Annotated[list[str], Option(help="Word or class name. Repeat for more.", metavar="NAME")],
-    top: Annotated[int, Option(help="Number of neighbors to show.")] = 10,
+    top: Annotated[
+        int | None, Option(help="Number of neighbors to show. Default: 10, or all if there are fewer.")
+    ] = None,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the nearest labels in the label embedding that a run learned."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
 
-from labelkin._checks import InputError, listed
+from labelkin._checks import InputError, counted, listed
 from labelkin.cli._compare import say_comparisons
 from labelkin.cli._option_groups import words
 from labelkin.cli._show import output_format, say, say_json, say_status, say_table
@@ -27,17 +28,24 @@ def list_runs(
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the runs in a folder."""
+    from labelkin.comparison import setting_differences
     from labelkin.runs import Store
 
     recorded = Store(store)
     records = recorded.records()
     _say_problems(recorded.problems)
     if json:
-        say_json([_summary(record) for record in records])
+        differing = setting_differences(records)
+        say_json([{**_summary(record), "differs": own} for record, own in zip(records, differing, strict=True)])
         return
-    rows = [tuple(_cell(value) for value in _summary(record).values()) for record in records]
-    say_table(tuple(COLUMNS), rows)
-    say_status(f"{len(records)} runs, {sum(record.finished for record in records)} finished")
+    differing = setting_differences(records)
+    shown = any(differing)
+    rows = [
+        (*(_cell(value) for value in _summary(record).values()), *([_in_words(own)] if shown else []))
+        for record, own in zip(records, differing, strict=True)
+    ]
+    say_table((*COLUMNS, *(["differs in"] if shown else [])), rows)
+    say_status(f"{counted(len(records), 'run')}, {sum(record.finished for record in records)} finished")
 
 
 @app.command()
@@ -66,7 +74,7 @@ def compare_runs(
 
     form = output_format(json=json, markdown=markdown, csv=csv)
     recorded = Store(store)
-    records = [record for record in recorded.records() if data in (None, record.data)]
+    records = [record for record in recorded.readable() if data in (None, record.data)]
     _say_problems(recorded.problems)
     chosen = runs_with_labels(records, words(labels) or sorted({record.label for record in records}))
     if not any(record.finished for record in chosen):
@@ -157,6 +165,11 @@ def _summary(record: Record) -> dict[str, Any]:
         state,
     )
     return dict(zip(COLUMNS, values, strict=True))
+
+
+def _in_words(differing: Mapping[str, Any]) -> str:
+    parts = (f"{name} {'+'.join(map(str, v)) if isinstance(v, list) else v}" for name, v in differing.items())
+    return ", ".join(part if not part.endswith(" ") else f"{part}none" for part in parts)
 
 
 def _cell(value: object) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, visible
 
 if TYPE_CHECKING:
     from labelkin.comparison import Comparison
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 def say(text: str) -> None:
     """Print a result to stdout. With several processes, only the first prints."""
     if _first_process():
-        typer.echo(text)
+        typer.echo(visible(text))
 
 
 def say_status(text: str) -> None:
     """Print a status message to stderr. With several processes, only the first prints."""
     if _first_process():
-        typer.echo(text, err=True)
+        typer.echo(visible(text), err=True)
 
 
 def output_format(*, json: bool = False, markdown: bool = False, csv: bool = False) -> str:
@@ -89,9 +89,9 @@ def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(*headings, box=SIMPLE_HEAD)
+        table = Table(*(Text(visible(heading)) for heading in headings), box=SIMPLE_HEAD)
         for row in rows:
-            table.add_row(*map(Text, row))
+            table.add_row(*(Text(visible(cell)) for cell in row))
         Console().print(table)
 
 

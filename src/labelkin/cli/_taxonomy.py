@@ -53,12 +53,21 @@ def show(
 
 
 @app.command()
-def convert(source: Source, output: Annotated[Path, Argument(help="Output file: .json, .yaml, .csv or .nwk.")]) -> None:
+def convert(
+    source: Source,
+    output: Annotated[Path | None, Argument(help="Output file: .json, .yaml, .csv or .nwk.")] = None,
+    also_output: Annotated[
+        Path | None, Option("--output", "-o", help="The output file, as in `taxonomy build`.", metavar="FILE")
+    ] = None,
+) -> None:
     """Write a tree in another format."""
     from labelkin.structure import load_tree
 
-    load_tree(source).save(output)
-    say(f"Wrote {output}")
+    given = [path for path in (output, also_output) if path is not None]
+    if len(given) != 1:
+        raise InputError(f"taxonomy convert: expected one output file, as OUTPUT or with -o, got {len(given)}.")
+    load_tree(source).save(given[0])
+    say(f"Wrote {given[0]}")
 
 
 @app.command()

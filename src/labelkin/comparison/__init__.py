@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from labelkin.comparison._summary import describe_tree as describe_tree
     from labelkin.comparison._summary import group_by_setting as group_by_setting
     from labelkin.comparison._summary import runs_with_labels as runs_with_labels
+    from labelkin.comparison._summary import setting_differences as setting_differences
     from labelkin.comparison._summary import summarize as summarize
     from labelkin.comparison._table import UNDEFINED as UNDEFINED
     from labelkin.comparison._table import comparison_as_csv as comparison_as_csv
@@ -72,7 +73,14 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_plan": ["PROTOCOLS"],
         "_rows": ["DECIDING", "rows_of_decisions"],
         "_statistics": ["Paired", "better_by_chance", "paired"],
-        "_summary": ["REFERENCE", "group_by_setting", "comparison_titles", "runs_with_labels", "describe_tree"],
+        "_summary": [
+            "REFERENCE",
+            "group_by_setting",
+            "comparison_titles",
+            "runs_with_labels",
+            "describe_tree",
+            "setting_differences",
+        ],
         "_table": [
             "UNDEFINED",
             "comparison_as_csv",

@@ -177,6 +177,18 @@ def comparison_titles(compared: Sequence[Comparison]) -> list[str]:
     ]
 
 
+def setting_differences(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Return, for each run, the settings, data options and tree in which the runs differ, except seed, machine and epochs."""
+    facts = [{**_training(record), "taxonomy": record.config["taxonomy"]} for record in records]
+    names = list(dict.fromkeys(name for fact in facts for name in fact))
+    differing = [
+        name
+        for name in names
+        if name != "epochs" and len({dumps(fact.get(name), sort_keys=True) for fact in facts}) > 1
+    ]
+    return [{name: fact.get(name) for name in differing} for fact in facts]
+
+
 def _heading(comparison: Comparison) -> str:
     return f"{comparison.data}, {_any_record(comparison).backbone}, the tree {comparison.tree}"
 
@@ -186,7 +198,10 @@ def _any_record(comparison: Comparison) -> Record:
 
 
 def _facts(comparison: Comparison) -> dict[str, Any]:
-    record = _any_record(comparison)
+    return _training(_any_record(comparison))
+
+
+def _training(record: Record) -> dict[str, Any]:
     training = {name: value for name, value in record.settings.items() if name not in IGNORED_SETTINGS}
     return {**training, **record.config["data_options"]}
 

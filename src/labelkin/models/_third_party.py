@@ -131,8 +131,8 @@ def _load(load: Callable[[], nn.Module]) -> Any:
         raise  # the message names the missing package
     except Exception as error:  # each library raises its own errors for a missing name or file
         raise InputError(
-            f"the model could not be loaded ({_first_line(error)}); check the name, or pass pretrained=False if only "
-            "the weights are unavailable."
+            f"the model could not be loaded ({_first_line(error)}); check the name and that its weights can be "
+            "downloaded; in Python, pretrained=False takes random weights."
         ) from error
 
 

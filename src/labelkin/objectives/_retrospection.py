@@ -1,12 +1,13 @@
 """Learning with retrospection (Deng & Zhang), the LWR baseline of 001: a sample's own earlier outputs are its soft label."""
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_count, check_number
+from labelkin._checks import InputError, check_count, check_number, counted
 from labelkin.functional import (
     as_it_was,
     cross_entropy,
@@ -91,6 +92,13 @@ class Retrospection(Objective):
 
     def begin_epoch(self, epoch: int, epochs: int) -> None:
         super().begin_epoch(epoch, epochs)
+        if epoch == 0 and epochs <= self.every:
+            warnings.warn(
+                f"Retrospection: {counted(epochs, 'epoch')} cannot learn from earlier outputs, "
+                f"which are recorded in epoch {self.every} and used after it; this trains as one-hot does. Train for at least "
+                f"{self.every + 1} epochs.",
+                stacklevel=2,
+            )
         self.synchronize()
         self.epoch.fill_(epoch + 1)
         self.epochs.fill_(epochs)

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from labelkin._checks import InputError, plain_names
+from labelkin._checks import InputError, listed, plain_names
 from labelkin.functional import TreeIndex
 from labelkin.structure import Taxonomy
 
@@ -31,8 +31,15 @@ class TreeBuffers(nn.Module):
         return TreeIndex(*map(self._fetch, self._layout))
 
 
-def in_class_order(taxonomy: Taxonomy, classes: int | Sequence[str] | None) -> Taxonomy:
-    """Return the taxonomy with its classes in the order of `classes`, which must name the same classes."""
+def in_class_order(taxonomy: Taxonomy, classes: int | Sequence[str] | None, *, allow_count: bool = False) -> Taxonomy:
+    """Return the taxonomy with its classes in the order of `classes`, which must name the same classes.
+
+    Args:
+        taxonomy: The tree.
+        classes: The names; None for the order of the tree.
+        allow_count: Whether their number may stand for the order of the tree, as in objectives that are defined by a number
+            of classes and take the tree for a further term.
+    """
     if not isinstance(taxonomy, Taxonomy):
         raise InputError(
             f"taxonomy: expected a labelkin.Taxonomy, got {type(taxonomy).__name__}; give the tree of the classes, such as "
@@ -45,4 +52,10 @@ def in_class_order(taxonomy: Taxonomy, classes: int | Sequence[str] | None) -> T
         return taxonomy if tuple(classes) == taxonomy.classes else taxonomy.reorder(classes)
     if classes != len(taxonomy.leaves):
         raise InputError(f"classes: the taxonomy has {len(taxonomy.leaves)} classes, got {classes}.")
-    return taxonomy
+    if allow_count:
+        return taxonomy
+    raise InputError(
+        f"classes: expected the names of the {classes} classes in the order of the targets, got their number, which does not "
+        f"tell that target 0 is {taxonomy.classes[0]!r}; give the names, or classes=taxonomy.classes for the tree's own order, "
+        f"which begins with {listed(taxonomy.classes)}."
+    )

@@ -50,7 +50,7 @@ def write_audit_page(audit: Audit, path: str | os.PathLike[str]) -> Path:
         model._replace(learned=(), nearest=None),  # predictions do not show what the network learned
         path,
         sentence=_sentence(audit),
-        details=audit.notes,
+        details=(*audit.doubts, audit.advice.sentence, *audit.notes),
         context=(audit.source, f"{audit.samples:,} samples", f"{len(audit.classes)} classes"),
         missing=audit.left_out,
         sections=(Fold("The audit as text", as_text(audit), is_code=True),),
@@ -75,6 +75,12 @@ def _sentence(audit: Audit) -> str:
     accuracy = (
         f"The accuracy is {100 * audit.basics.accuracy:.1f} % (95 % interval {100 * low:.1f} to {100 * high:.1f})"
     )
+    advice = audit.advice
+    if advice.by == "costs" and advice.change is not None and audit.cost is not None:
+        if advice.rule == "argmax":
+            return f"{accuracy}, and the cost per sample is {audit.cost.mean:.3f}; keep the most probable class"
+        saved = f"from {advice.change.before:.3f} to {advice.change.after:.3f}"
+        return f"{accuracy}; deciding by the least expected cost lowers the cost per sample {saved}"
     if audit.hierarchy is None or isnan(audit.hierarchy.severity):
         return accuracy
     severity, by_chance = audit.hierarchy.severity, audit.hierarchy.severity_by_chance

@@ -52,7 +52,7 @@ def read_comparisons(
     if path.suffix.lower() in PLANS:
         return _of_plan(path, Path(runs))
     store = Store(path)
-    all_records = _one(path) or store.records()
+    all_records = _one(path) or store.readable()
     records = [record for record in all_records if kind_in(record.config) == CLASSIFICATION]
     if all_records and not records:
         raise _not_covered(path)

@@ -4,12 +4,12 @@ import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
 from labelkin._checks import InputError
+from labelkin._numpy_files import DAMAGED
 
 DECISIONS = "decisions.npz"
 
@@ -82,7 +82,7 @@ def read_decisions(folder: Path) -> Decisions | None:
             return _decisions({name: file[name] for name in Decisions._fields})
     except FileNotFoundError:
         return None
-    except (BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
+    except (*DAMAGED, KeyError, TypeError) as error:
         raise InputError(f"{path}: the file is damaged ({error}); train the run again.") from error
 
 

@@ -8,13 +8,13 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from math import nan
 from pathlib import Path
 from typing import Any
 
 from labelkin._checks import InputError
 from labelkin._files import is_run_config
 from labelkin._version import RUN_LAYOUT
+from labelkin.runs._config_check import check_config, check_numbers
 
 LOCK = "lock"
 MEASURES = "measures.json"  # metrics that `labelkin reproduce` adds to those in final.json
@@ -27,14 +27,23 @@ def read_json(path: Path) -> dict[str, Any] | None:
             loaded: dict[str, Any] = json.loads(file.read())
     except FileNotFoundError:
         return None
+    except RecursionError as error:
+        raise InputError(f"{path}: the file is damaged (its values are nested too deeply).") from error
     except ValueError as error:
         raise InputError(f"{path}: the file is damaged ({error}).") from error
+    except OSError as error:
+        raise InputError(f"{path}: the file cannot be read ({error.strerror}).") from error
     return loaded
 
 
 def read_config(folder: Path) -> dict[str, Any] | None:
     """Read a run's config.json and check its layout version. Returns None if the folder holds no run."""
-    config = read_json(folder / "config.json")
+    path = folder / "config.json"
+    config = read_json(path)
+    if config is not None and not isinstance(config, dict):
+        raise InputError(
+            f"{path}: the file is damaged (it is {config!r:.40}, expected an object); train the run again."
+        )
     if not is_run_config(config):
         return None
     if config.get("version") != RUN_LAYOUT:
@@ -42,6 +51,7 @@ def read_config(folder: Path) -> dict[str, Any] | None:
             f"{folder}: this run uses layout {config.get('version')}, but this labelkin reads layout {RUN_LAYOUT}; use the "
             "labelkin version that config.json names, or train the run again."
         )
+    check_config(path, config)
     return config
 
 
@@ -52,14 +62,19 @@ def is_finished_run(folder: Path) -> bool:
 
 def read_final(folder: Path) -> dict[str, float] | None:
     """Read the metrics on the test set, NaN where one is undefined. Returns None if the run has not finished."""
-    final = read_json(folder / "final.json")
-    return None if final is None else {name: nan if value is None else value for name, value in final.items()}
+    path = folder / "final.json"
+    return check_numbers(path, read_json(path)) if path.exists() else None
 
 
 def read_seconds(folder: Path) -> float | None:
     """Read the seconds spent training, summed over resumed parts. Returns None if the run has not finished."""
-    timing = read_json(folder / "timing.json")
-    return None if timing is None else float(timing["seconds"])
+    path = folder / "timing.json"
+    if not path.exists():
+        return None
+    timing = check_numbers(path, read_json(path))
+    if "seconds" not in timing:
+        raise InputError(f"{path}: the file is damaged (it has no 'seconds').")
+    return float(timing["seconds"])
 
 
 def read_history(folder: Path) -> list[dict[str, float]]:
@@ -70,13 +85,14 @@ def read_history(folder: Path) -> list[dict[str, float]]:
             return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
     except FileNotFoundError:
         return []
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, csv.Error) as error:
         raise InputError(f"{path}: the file is damaged ({error}).") from error
 
 
 def read_measures(folder: Path) -> dict[str, float]:
     """Read the metrics that `labelkin reproduce` added to a run. Returns an empty dict if there are none."""
-    return read_json(folder / MEASURES) or {}
+    path = folder / MEASURES
+    return check_numbers(path, read_json(path)) if path.exists() else {}
 
 
 class RunInUse(InputError):

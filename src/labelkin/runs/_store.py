@@ -127,6 +127,19 @@ class Store:
                     self.problems.append(str(error))
         return records
 
+    def readable(self) -> list[Record]:
+        """List the runs as `records` does, without those whose decisions or learning curves are damaged."""
+        found = []
+        for record in self.records():
+            try:
+                record.decisions()
+                record.history()
+            except InputError as error:
+                self.problems.append(str(error))
+            else:
+                found.append(record)
+        return found
+
     def find(self, wanted: str) -> Record:
         """Return the run whose id starts with `wanted`, or whose folder is called `wanted`."""
         records = self.records()

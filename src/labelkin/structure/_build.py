@@ -97,7 +97,10 @@ def from_nested(tree: Mapping[str, Any] | Sequence[Any], *, root: str) -> Parts:
     unnamed = free_names(name for name in names if isinstance(name, str))
     filled = [next(unnamed) if name is _UNNAMED else name for name in names]
     if root in filled[1:]:
-        raise InputError(f"root: {root!r} is also the name of a node of the tree; give another name with root=.")
+        raise InputError(
+            f"root: {root!r} is also the name of a node of the tree; rename that node, or give another root (root= in "
+            "Python)."
+        )
     check_names("tree", filled)
     return breadth_first(filled, parents)
 

@@ -191,9 +191,14 @@ def _data(tree: Tree) -> dict[str, list[Any]]:
     return {"names": list(tree.names), "parents": tree.parents.tolist(), "leaves": tree.leaves.tolist()}
 
 
+ROOT = "root"  # of trees whose file does not name theirs
+
+
 def _from_data(data: Any) -> Parts:
+    if isinstance(data, dict) and list(data) == [ROOT] and isinstance(data[ROOT], (dict, list)):
+        data = data[ROOT]  # the root was written out
     if not isinstance(data, dict) or not {"names", "parents"} <= data.keys() <= {"names", "parents", "leaves"}:
-        return from_nested(data, root="root")
+        return from_nested(data, root=ROOT)
     for key, value in data.items():
         if not isinstance(value, list):
             raise InputError(f"{key}: expected a list, got {value!r}.")

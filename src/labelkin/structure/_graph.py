@@ -61,6 +61,9 @@ def _only_root(above: Above) -> str:
     roots = list(dict.fromkeys(parent for parents in above.values() for parent in parents if parent not in above))
     if len(roots) > 1:
         hint = next((f" {root!r} may be misspelled.{text}" for root in roots[:5] if (text := near(root, above))), "")
+        below = {child for child, parents in above.items() if len(parents) > 1}
+        if not hint and below and len(below) < len(roots):
+            hint = f" {listed(sorted(below))} would have several parents; are the columns parent and child swapped?"
         raise InputError(f"two roots: {listed(roots)} have no parent; exactly one node may have none.{hint}")
     if not roots:
         raise _cycle(above, next(iter(above)))

@@ -187,6 +187,9 @@ def _language(saved: Mapping[str, Any]) -> Language:
     return Language(Vocabulary(saved["words"]), saved["tokens"], saved["lower"])
 
 
+DEFAULT_TOP = 10
+
+
 class Neighbors(NamedTuple):
     """The nearest labels of a label."""
 
@@ -196,7 +199,7 @@ class Neighbors(NamedTuple):
 
 
 @torch.no_grad()
-def nearest_labels(run: str | os.PathLike[str], labels: Sequence[str], *, top: int = 10) -> list[Neighbors]:
+def nearest_labels(run: str | os.PathLike[str], labels: Sequence[str], *, top: int | None = None) -> list[Neighbors]:
     """Return the nearest labels of each label: the `top` labels i with the largest entries `e_y[i]` of its embedding.
 
     The label itself and the end and unknown words are left out. The run's objective must learn an embedding: label-embedding or
@@ -205,7 +208,7 @@ def nearest_labels(run: str | os.PathLike[str], labels: Sequence[str], *, top: i
     Args:
         run: The folder of a classification or translation run.
         labels: The labels to look up.
-        top: Number of neighbors per label.
+        top: Number of neighbors per label. None for 10, or all of them if there are fewer.
 
     Returns:
         One entry per label, with the names of the `nearest` labels and their `scores`.
@@ -218,7 +221,8 @@ def nearest_labels(run: str | os.PathLike[str], labels: Sequence[str], *, top: i
         >>> [len(found.nearest) for found in nearest_labels(run.path, ["3", "8"], top=2)]
         [2, 2]
     """
-    check_count("top", top)
+    if top is not None:
+        check_count("top", top)
     model, names, signs = _labels(run)
     if not isinstance(model.objective, LabelEmbedding):
         raise InputError(
@@ -226,12 +230,13 @@ def nearest_labels(run: str | os.PathLike[str], labels: Sequence[str], *, top: i
         )
     positions = [_position(label, names) for label in labels]
     most = len(names) - len(signs) - 1
-    if top > most:
+    wanted = min(DEFAULT_TOP, most) if top is None else top
+    if wanted > most:
         raise InputError(f"top: expected at most {most}, the number of other labels, got {top}.")
     rows = model.objective.embed(torch.tensor(positions))
     rows[torch.arange(len(positions)), positions] = -torch.inf
     rows[:, signs] = -torch.inf
-    places = ranked(rows, top)
+    places = ranked(rows, wanted)
     scores = rows.gather(-1, places)
     found = zip(labels, places.tolist(), scores.tolist(), strict=True)
     return [Neighbors(label, [names[i] for i in nearest], values) for label, nearest, values in found]

@@ -55,7 +55,19 @@ def _csv(path: Path) -> Iterator[Row]:
                 if row:
                     yield reader.line_num, row
         except (csv.Error, UnicodeDecodeError) as error:
-            raise InputError(f"{path}, after line {reader.line_num}: not readable as UTF-8 CSV ({error}).") from error
+            line = reader.line_num + 1 if isinstance(error, csv.Error) else _first_undecodable(path)
+            raise InputError(f"{path}, line {line}: not readable as UTF-8 CSV ({error}); save it as UTF-8.") from error
+
+
+def _first_undecodable(path: Path) -> int:
+    """Return the number of the first line that is not UTF-8; the position in a decoding error counts from a buffer's start."""
+    with path.open("rb") as file:
+        for line, content in enumerate(file, start=1):
+            try:
+                content.decode("utf-8")
+            except UnicodeDecodeError:
+                return line
+    return 1
 
 
 def _jsonl(path: Path) -> Iterator[Row]:
@@ -67,7 +79,7 @@ def _jsonl(path: Path) -> Iterator[Row]:
                 continue
             try:
                 record = json.loads(content)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise InputError(f"{path}, line {line}: not JSON ({error}).") from error
             if not isinstance(record, dict):
                 raise InputError(f"{path}, line {line}: expected a JSON object with one value per column.")
@@ -99,7 +111,7 @@ def _parquet(path: Path) -> Iterator[Row]:
 
 
 LABEL, SPLIT = "label", "split"
-HINT = "give the numeric columns as features=, the column of image paths as image=, or the column of texts as text="
+HINT = "name the numeric columns (--features), the column of image paths (--image) or the column of texts (--text)"
 
 
 class Roles(NamedTuple):
@@ -206,13 +218,26 @@ def column_roles(path: Path, label: str | None, image: str | None, features: Seq
     return Roles(label, None, rest)
 
 
+def missing_column(argument: str, name: str, columns: Sequence[str], path: Path) -> InputError:
+    """Return the error for a table without a column: its columns, similar names, and the option that names another."""
+    known = listed(list(columns))
+    if len(columns) == 1 and (separator := next((mark for mark in ";\t|" if mark in columns[0]), None)) is not None:
+        return InputError(
+            f"{argument}: {path} has the single column {known}, perhaps because {separator!r} separates its values; expected "
+            "commas, so save it with commas."
+        )
+    return InputError(
+        f"{argument}: {path} has no column {name!r}, only {known}; name another with --{argument} "
+        f"({argument}= in Python).{near(name, columns)}"
+    )
+
+
 def _check_columns(path: Path, columns: Sequence[str], roles: Roles) -> None:
     wanted = {"label": (roles.label,), "image": (roles.image,) if roles.image else (), "features": roles.features}
     for argument, names in wanted.items():
         for name in names:
             if name not in columns:
-                hint = near(name, columns)
-                raise InputError(f"{argument}: {path} has no column {name!r}, only {listed(list(columns))}.{hint}")
+                raise missing_column(argument, name, columns, path)
 
 
 def _divided(table: Table, path: Path) -> dict[str, Table]:

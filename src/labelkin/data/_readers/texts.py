@@ -9,11 +9,11 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, listed, near
+from labelkin._checks import InputError
 from labelkin.data._dataset import ArraySplit, RawDataset, Split, class_names, positions
 from labelkin.data._encoders import DEFAULT, encoder
 from labelkin.data._encoders.hashed import Encoder
-from labelkin.data._readers.tables import LABEL, SPLIT, read_rows, row_label, row_part
+from labelkin.data._readers.tables import LABEL, SPLIT, missing_column, read_rows, row_label, row_part
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +166,7 @@ def read_texts(path: Path, *, text: str | None = None, label: str | None = None)
 def column_place(argument: str, name: str, columns: tuple[str, ...], path: Path) -> int:
     """Return the position of a column, or raise if there is none of that name."""
     if name not in columns:
-        raise InputError(f"{argument}: {path} has no column {name!r}, only {listed(columns)}.{near(name, columns)}")
+        raise missing_column(argument, name, columns, path)
     return columns.index(name)
 
 

@@ -16,6 +16,7 @@ from labelkin.runs._train import train_run
 from labelkin.runs._workspace import DataCache
 from labelkin.training import Diverged, Progress, Silent
 
+STOP = "stop"  # tells a worker to save its run and stop
 ERROR = "error.txt"  # the traceback of a run that failed, in its folder until it succeeds
 
 

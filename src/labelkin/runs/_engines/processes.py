@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 
-from labelkin.runs._engines.attempt import Event, Job, Retries
+from labelkin.runs._engines.attempt import STOP, Event, Job, Retries
 from labelkin.training import Interrupted, StopAfterStep
 
 
@@ -17,16 +17,29 @@ class Worker:
 
     def __init__(self, inbox: "queue.SimpleQueue[tuple[Worker, str | None]]") -> None:
         command = [sys.executable, "-m", "labelkin.runs._engines.worker"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        # Ctrl-C reaches only this process, which passes it on through the pipe: a signal in the middle of the worker's imports
+        # would end it with a traceback, and `kill -INT` on this process would not reach the worker at all.
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
         self.job: Job | None = None
+        self.asked_to_stop = False
         self.inbox = inbox
         threading.Thread(target=self._listen, daemon=True).start()
 
     def give(self, job: Job) -> None:
-        assert self.process.stdin is not None
         self.job = job
+        self._write(json.dumps(job.as_dict()))
+
+    def stop(self) -> None:
+        """Save the current run and stop."""
+        self.asked_to_stop = True
+        self._write(json.dumps(STOP))
+
+    def _write(self, line: str) -> None:
+        assert self.process.stdin is not None
         with suppress(BrokenPipeError):  # the process died; the end of its output reports that
-            self.process.stdin.write(json.dumps(job.as_dict()) + "\n")
+            self.process.stdin.write(line + "\n")
             self.process.stdin.flush()
 
     def _listen(self) -> None:
@@ -59,7 +72,7 @@ def run_in_processes(jobs: Iterator[Job], *, count: int) -> Iterator[Event]:
             for job in _first(jobs, count):
                 begin(job)
             while any(worker.job for worker in workers):
-                worker, line = _next(inbox)
+                worker, line = _next(inbox, stop, workers)
                 event = _event(worker, line, retries)
                 stopping = stopping or stop.requested or event.kind == "stopped"
                 if line is None:
@@ -94,9 +107,16 @@ def _first(jobs: Iterator[Job], count: int) -> list[Job]:
     return [job for _, job in zip(range(count), jobs, strict=False)]
 
 
-def _next(inbox: "queue.SimpleQueue[tuple[Worker, str | None]]") -> tuple[Worker, str | None]:
+def _next(
+    inbox: "queue.SimpleQueue[tuple[Worker, str | None]]", stop: StopAfterStep, workers: list[Worker]
+) -> tuple[Worker, str | None]:
+    """Return the next line of a worker. After Ctrl-C, ask each worker once to stop."""
     while True:
+        if stop.requested:
+            for worker in workers:
+                if not worker.asked_to_stop:
+                    worker.stop()
         try:
-            return inbox.get(timeout=1.0)  # wake up regularly so that Ctrl-C is noticed
+            return inbox.get(timeout=0.2)  # wake up regularly so that Ctrl-C is noticed
         except queue.Empty:
             continue

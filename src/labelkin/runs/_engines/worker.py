@@ -5,14 +5,17 @@
 It exits when the process that started it ends, even if that one was killed.
 """
 
+import _thread
 import json
 import os
 import queue
 import sys
 import threading
-from typing import TextIO
+import warnings
+from typing import Any, TextIO
 
-from labelkin.runs._engines.attempt import Job, train_job
+from labelkin._checks import visible
+from labelkin.runs._engines.attempt import STOP, Job, train_job
 from labelkin.runs._workspace import DataCache
 
 
@@ -20,9 +23,10 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # keep the output of libraries separate from the events
     jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(sys.stdin, jobs), daemon=True).start()
     data = DataCache(limit=1)
+    warnings.showwarning = _show_warning
     try:
+        threading.Thread(target=_listen, args=(sys.stdin, jobs), daemon=True).start()
         while True:
             job = jobs.get()
             event = train_job(job, data)
@@ -31,10 +35,20 @@ def main() -> None:
         os._exit(130)  # nothing needs saving between runs
 
 
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    """Print a warning as the command line does: one note, without the line of code."""
+    if issubclass(category, UserWarning):
+        print(f"Note: {visible(str(message))}", file=sys.stderr)
+
+
 def _listen(stdin: TextIO, jobs: "queue.SimpleQueue[Job]") -> None:
     """Queue jobs until stdin closes, then exit. Files are written atomically, so a run may be stopped at any moment."""
     for line in stdin:
-        jobs.put(Job.from_dict(json.loads(line)))
+        asked = json.loads(line)
+        if asked == STOP:
+            _thread.interrupt_main()  # as Ctrl-C does
+        else:
+            jobs.put(Job.from_dict(asked))
     os._exit(0)
 
 
