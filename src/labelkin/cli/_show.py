@@ -86,10 +86,10 @@ def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     elif _first_process():
         from rich.box import SIMPLE_HEAD
         from rich.console import Console
-        from rich.table import Table
+        from rich.table import Column, Table
         from rich.text import Text
 
-        table = Table(*(Text(visible(heading)) for heading in headings), box=SIMPLE_HEAD)
+        table = Table(*(Column(Text(visible(heading))) for heading in headings), box=SIMPLE_HEAD)
         for row in rows:
             table.add_row(*(Text(visible(cell)) for cell in row))
         Console().print(table)
