@@ -112,7 +112,7 @@ def say_comparison(comparison: Comparison, form: str = "text") -> None:
     shown = terminal_columns(comparison)
     say_table(table_headings(comparison, shown), [table_cells(row, shown) for row in comparison.rows])
     say("")
-    for note in comparison_notes(comparison):
+    for note in comparison_notes(comparison, shown):
         say(note)
     say(f"The runs are in {comparison.folder}")
 

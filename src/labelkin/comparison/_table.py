@@ -136,8 +136,8 @@ def table_cells(row: Row, columns: Sequence[str]) -> list[str]:
     return [COLUMNS[column](row) for column in columns]
 
 
-def comparison_notes(comparison: Comparison) -> list[str]:
-    """Return the verdict, what the table leaves out, and how to read its columns."""
+def comparison_notes(comparison: Comparison, columns: Sequence[str] = tuple(COLUMNS)) -> list[str]:
+    """Return the verdict, what the table leaves out, and how to read the columns that it shows."""
     name = comparison.reference or "the reference"
     spread = " ± is the standard deviation over seeds." if any(row.runs > 1 for row in comparison.rows) else ""
     unfinished = len(comparison.unfinished)
@@ -148,20 +148,21 @@ def comparison_notes(comparison: Comparison) -> list[str]:
         left_out.append(f"{counted(unfinished, 'run')} {are} left out.")
     if comparison.incomplete:
         left_out.append(f"Left out, because folds are missing: {', '.join(comparison.incomplete)}.")
-    return [
-        " ".join([str(verdict), *verdict.details]),
-        *left_out,
-        *_cost_notes(comparison, name),
-        f"accuracy, top-5: on the test set{_size(comparison)}; higher is better.{spread}",
-        f"against {name}: mean difference in percentage points of accuracy between runs with the same seed, with its 95 % "
-        f"interval{_interval(comparison)}.",
-        "severity: mean height of the lowest common ancestor of truth and prediction, over the mistakes; AHD@5: mean tree "
-        "distance of the five best classes to the truth; lower is better. Compare both only on the same tree and "
-        f'distance. Distance: height of the lowest common ancestor (distance="height"). Tree: {comparison.tree}.',
-        "CRM: after choosing the class of least expected tree distance, uncalibrated; ECE: expected calibration error, the gap "
-        "between confidence and accuracy; front: no other objective is at least as good in both accuracy and severity.",
-        "seconds: training time of one run, without evaluation.",
-    ]
+    explained = {
+        "accuracy %": f"accuracy, top-5: on the test set{_size(comparison)}; higher is better.{spread}",
+        "against {reference}": f"against {name}: mean difference in percentage points of accuracy between runs with the same "
+        f"seed, with its 95 % interval{_interval(comparison)}.",
+        "severity": "severity: mean height of the lowest common ancestor of truth and prediction, over the mistakes; AHD@5: "
+        "mean tree distance of the five best classes to the truth; lower is better. Compare both only on the same tree.",
+        "ECE %": "CRM: after choosing the class of least expected tree distance, uncalibrated; ECE: expected calibration "
+        "error, the gap between confidence and accuracy; front: no other objective is at least as good in both accuracy and "
+        "severity.",
+        "seconds": "seconds: training time of one run, without evaluation.",
+    }
+    costs = _cost_notes(comparison, name, spread) if "cost" in columns else []
+    distance = f'Distance: height of the lowest common ancestor (distance="height"). Tree: {comparison.tree}.'
+    shown = [note for column, note in explained.items() if column in columns]
+    return [" ".join([str(verdict), *verdict.details]), *left_out, *costs, *shown, distance]
 
 
 def _size(comparison: Comparison) -> str:
@@ -177,7 +178,7 @@ def _interval(comparison: Comparison) -> str:
     return " for new seeds on the same test samples (bootstrap, or Student's if wider)"
 
 
-def _cost_notes(comparison: Comparison, name: str) -> list[str]:
+def _cost_notes(comparison: Comparison, name: str, spread: str) -> list[str]:
     """Explain the columns about the cost of decisions; empty without costs."""
     if all(isnan(row.cost) for row in comparison.rows):
         return []
@@ -185,12 +186,13 @@ def _cost_notes(comparison: Comparison, name: str) -> list[str]:
     notes = [
         "cost: mean tree distance from the true class to the decision, which is the class of least expected distance (CRM); "
         f"lower is better. cost against {name}: its mean difference between runs with the same seed in percent of "
-        f"{name}'s cost, with the 95 % interval."
+        f"{name}'s cost, with the 95 % interval.{spread}"
     ]
     if any(not isnan(row.decided_accuracy) for row in comparison.rows):
         notes.append(
-            "decided: of these decisions; AHD@5 and AHD@20 with their distance above the least that the tree allows; "
-            "temperature: the scores are divided by it, fitted on held-out samples."
+            "decided: of these decisions, after the scores are divided by a temperature that is fitted on held-out samples; "
+            f"on the test set{_size(comparison)}. AHD@5 and AHD@20: mean tree distance of the five and twenty best classes to "
+            "the truth, with the distance above the least that the tree allows; ECE: expected calibration error."
         )
     if basis - {CALIBRATED}:
         notes.append(
