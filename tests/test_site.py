@@ -38,7 +38,7 @@ CLAIMS: dict[str, list[Callable[[str], bool]]] = {  # what the text of a tutoria
         lambda shown: number(r"least .*accuracy (\S+),", shown) < number(r"most .*accuracy (\S+),", shown),
         lambda shown: number(r"least .*mean cost (\S+)", shown) < number(r"most .*mean cost (\S+)", shown),
         lambda shown: number(r"interval (\S+) to", shown) > 0,
-        lambda shown: number(r"(\d+) decisions changed", shown) < 10,
+        lambda shown: number(r"after\n(\d+) decisions changed", shown) < 10,
     ],
     "own_loop": [
         lambda shown: number(r"entropy: accuracy (\S+),", shown) > 0.9,

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Train in your own loop
 #
-# An objective is a `torch.nn.Module` that takes the place of the last layer and the loss. Your data, your network and your loop
-# stay. This tutorial trains a small network on half of scikit-learn's handwritten digits, with cross entropy and with `Kin`, and
-# compares both by the cost of calibrated decisions.
+# An objective is a `torch.nn.Module` that takes the place of the last layer and the loss. Your data, your network and
+# your loop stay. This tutorial trains a small network on half of scikit-learn's handwritten digits, with cross entropy and
+# with `Kin`, and compares both by the cost of calibrated decisions.
 
 # %%
 import torch
@@ -80,8 +80,8 @@ for name, log_probs in found.items():
 # %% [markdown]
 # ## Is it better?
 #
-# One seed and a few hundred test images rarely settle it. The interval is over test samples only, paired by sample; another seed
-# would move both models.
+# One seed and a few hundred test images rarely settle it. The interval is over test samples only, paired by sample;
+# another seed would move both models.
 
 # %%
 saved = costs["cross entropy"] - costs["kin"]
