@@ -174,6 +174,15 @@ def test_the_files_of_a_release_agree():
     assert re.findall(r"^## (.+)$", changelog, re.MULTILINE)[:2] == ["[Unreleased]", f"[{__version__}] - {date[1]}"]
 
 
+def test_the_changelog_says_everything_once():
+    kinds = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
+    for version in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1:]:
+        found = re.findall(r"^### (.+)$", version, re.MULTILINE)
+        assert found == [kind for kind in kinds if kind in found], version.splitlines()[0]
+        entries = re.findall(r"^- (.{60})", version, re.MULTILINE)
+        assert len(set(entries)) == len(entries)
+
+
 class Links(HTMLParser):
     """The ids of a page, and the targets of its links and images."""
 
