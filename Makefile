@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-fast test-slow check docs mutants clean
+.PHONY: demo test test-fast test-slow check docs fuzz mutants clean
 
 demo: $(VENV)/ready
 	$(BIN)/labelkin demo
@@ -30,6 +30,10 @@ check: $(VENV)/ready
 # Writes docs/results.md, reproduction.md, choosing.md and leaderboard.md from results/*.json.
 docs: $(VENV)/ready
 	$(BIN)/python -m labelkin.papers
+
+# Damaged and malicious files, plans and run folders: 10,000 cases of each target. `make test` runs 25 of each.
+fuzz: $(VENV)/ready
+	FUZZ_CASES=10000 $(BIN)/pytest -n $(WORKERS) --timeout 0 tests/fuzz
 
 # Breaks the code in every way listed in tests/mutants.py and checks that the tests fail.
 mutants: $(VENV)/ready

@@ -20,11 +20,12 @@ from support.fuzzing import changed, damaged, files, fuzz
 
 PLAN: dict[str, Any] = {
     "data": "digits",
-    "objectives": [
-        "one-hot",
-        {"label-embedding": {"tau": [2, 3]}},
-        {"soft": {"objective": "label-smoothing", "sigma": 0.1}},
-    ],
+    "objectives": {
+        "one-hot": None,
+        "label-embedding": {"tau": {"grid": [2, 3]}},
+        "soft": {"objective": "label-smoothing", "smoothing": 0.1},
+    },
+    "data_options": {"validation_fraction": 0.1},
     "seeds": [0, 1],
     "training": {"epochs": 3, "lr": 0.1, "schedule": "cosine", "augment": ["flip"]},
     "backbone": "tiny-cnn",

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from labelkin import InputError
 
-CASES = int(os.environ.get("FUZZ_CASES", "40"))
+CASES = int(os.environ.get("FUZZ_CASES", "25"))
 LEAST_ACCEPTED = 0.15  # of the cases; with fewer, the checks behind the first are not reached
 ODD: list[Any] = [
     None,
