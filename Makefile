@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-fast test-slow check docs site wheel mutants clean
+.PHONY: demo test test-fast test-slow check docs site wheel fuzz mutants clean
 
 demo: $(VENV)/ready
 	$(BIN)/labelkin demo
@@ -45,6 +45,10 @@ wheel:
 	build/wheel/bin/labelkin --help >/dev/null
 	build/wheel/bin/python -I tests/smoke_wheel.py
 	build/wheel/bin/pytest -p no:cacheprovider tests/test_readme.py
+
+# Damaged and malicious files, plans and run folders: 10,000 cases of each target. `make test` runs 25 of each.
+fuzz: $(VENV)/ready
+	FUZZ_CASES=10000 $(BIN)/pytest -n $(WORKERS) --timeout 0 tests/fuzz
 
 # Breaks the code in every way listed in tests/mutants.py and checks that the tests fail.
 mutants: $(VENV)/ready

@@ -8,6 +8,41 @@ CALIBRATED = "test_calibrated.py"
 
 ROOM_MUTANTS = [
     Mutant(
+        "audit: an accuracy at chance is not questioned",
+        "audit/_doubts.py",
+        "basics.accuracy_interval.low <= chance",
+        "basics.accuracy_interval.high <= chance",
+        "test_audit_input.py -k at_chance",
+    ),
+    Mutant(
+        "audit: a column of row numbers is taken for a class",
+        "audit/_doubts.py",
+        "(np.diff(column) == 1).all()",
+        "(np.diff(column) == 2).all()",
+        "test_audit_input.py -k no_classes",
+    ),
+    Mutant(
+        "audit: the advice is by the taxonomy where there are costs",
+        "audit/_advice.py",
+        'by = "costs" if any(',
+        'by = "costs" if all(',
+        "test_audit_input.py -k advice",
+    ),
+    Mutant(
+        "cli: C1 control characters reach the terminal",
+        "_checks.py",
+        "\\x7f-\\x9f",
+        "\\x7f",
+        "test_terminal.py",
+    ),
+    Mutant(
+        "runs: a final.json of text is a run",
+        "runs/_config_check.py",
+        "not isinstance(value, (int, float, type(None)))",
+        "not isinstance(value, (int, float, str, type(None)))",
+        "test_store.py -k damaged_run",
+    ),
+    Mutant(
         "taxonomy: the height of a node is one too small",
         "structure/_tree.py",
         "max(height[above], height[node] + 1)",

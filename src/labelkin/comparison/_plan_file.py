@@ -8,6 +8,7 @@ from typing import Any
 from labelkin._checks import InputError
 from labelkin._extras import require
 from labelkin.comparison._plan import Plan
+from labelkin.structure import yaml_problem
 
 _SCIENTIFIC = re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$")
 
@@ -46,7 +47,7 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f" at line {mark.line + 1}"
-        raise InputError(f"{path}: not YAML{where} ({getattr(error, 'problem', None) or error}).") from error
+        raise InputError(f"{path}: not YAML{where} ({yaml_problem(error)}).") from error
     if not isinstance(values, dict):
         raise InputError(f"{path}: expected keys such as `data` and `objectives`, got {type(values).__name__}.")
     try:

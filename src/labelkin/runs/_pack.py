@@ -10,10 +10,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
-from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from labelkin._checks import InputError, listed
 from labelkin._files import is_run_config, write_bytes
+from labelkin._numpy_files import DAMAGED
 from labelkin.runs._decisions import DECISIONS
 from labelkin.runs._run_files import MEASURES, is_finished_run, read_json
 from labelkin.runs._store import Store
@@ -114,7 +115,9 @@ def _read(path: Path) -> dict[str, dict[str, bytes]]:
                 runs[folder][name] = archive.read(entry)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file.") from None
-    except (BadZipFile, EOFError, NotImplementedError, RuntimeError, IsADirectoryError) as error:
+    except InputError:
+        raise
+    except DAMAGED as error:
         raise InputError(f"{path}: not a file of `labelkin runs pack`, or damaged ({error}).") from error
     if not runs:
         raise InputError(f"{path}: contains no runs.")

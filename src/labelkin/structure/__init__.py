@@ -8,6 +8,7 @@ from labelkin.structure._describe import Description
 from labelkin.structure._distances import DISTANCES, DistanceKind
 from labelkin.structure._distances import Floats as Floats
 from labelkin.structure._distances import Ints as Ints
+from labelkin.structure._files import yaml_problem as yaml_problem
 from labelkin.structure._graph import RULES, Rule
 from labelkin.structure._taxonomy import Taxonomy
 from labelkin.structure._wordnet import WordNet

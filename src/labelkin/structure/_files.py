@@ -166,7 +166,12 @@ def _read_yaml(text: str) -> Parts:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}" if mark else "the file"
-        raise InputError(f"{where} is not YAML ({getattr(error, 'problem', None) or error}).") from error
+        raise InputError(f"{where} is not YAML ({yaml_problem(error)}).") from error
+
+
+def yaml_problem(error: Any) -> str:
+    """Return what a YAML error says, in one line."""
+    return str(getattr(error, "problem", None) or str(error).partition("\n")[0])
 
 
 def _yaml_loader(yaml: Any) -> Any:
