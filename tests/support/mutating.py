@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 AT_ONCE = 2  # mutants that run at the same time, each in its own copy
 EXPECTED_ROOMS = (
     *("structure", "relations", "functional", "objectives", "metrics", "decide", "models", "analysis", "data"),
-    *("training", "runs", "comparison", "translate", "papers", "audit", "report", "cli", "bench", "doors", "docs"),
+    *("training", "runs", "comparison", "translate", "papers", "audit", "report", "cli", "bench", "doors", "docs", "root"),
 )
 
 
@@ -32,8 +32,8 @@ class Mutant(NamedTuple):
 
     @property
     def room(self) -> str:
-        """The part of the package that the broken code belongs to."""
-        return self.file.split("/")[0].removesuffix(".py")
+        """The part of the package that the broken code belongs to; "root" for the modules that all parts share."""
+        return self.file.split("/")[0] if "/" in self.file else "root"
 
     def path(self, root: Path) -> Path:
         """Return the file in a checkout or a copy of it."""
