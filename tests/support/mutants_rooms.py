@@ -29,10 +29,17 @@ ROOM_MUTANTS = [
         "test_audit_input.py -k advice",
     ),
     Mutant(
-        "cli: C1 control characters reach the terminal",
-        "_checks.py",
-        "\\x7f-\\x9f",
-        "\\x7f",
+        "cli: escape sequences in names reach the terminal",
+        "cli/_show.py",
+        "typer.echo(visible(text))",
+        "typer.echo(text)",
+        "test_terminal.py",
+    ),
+    Mutant(
+        "cli: escape sequences in error messages reach the terminal",
+        "cli/_errors.py",
+        "typer.echo(visible(message), err=True)",
+        "typer.echo(message, err=True)",
         "test_terminal.py",
     ),
     Mutant(
