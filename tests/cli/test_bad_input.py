@@ -46,7 +46,7 @@ def mixed(**options: Any) -> MixedCrossEntropy:
 
 def retrospection() -> Retrospection:
     objective = Retrospection(classes=3, samples=5)
-    objective.begin_epoch(0, 2)
+    objective.begin_epoch(0, 3)
     return objective
 
 

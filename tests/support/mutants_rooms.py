@@ -43,6 +43,20 @@ ROOM_MUTANTS = [
         "test_terminal.py",
     ),
     Mutant(
+        "cli: escape sequences in names reach the terminal",
+        "cli/_show.py",
+        "typer.echo(visible(text))",
+        "typer.echo(text)",
+        "test_terminal.py",
+    ),
+    Mutant(
+        "cli: escape sequences in error messages reach the terminal",
+        "cli/_errors.py",
+        "typer.echo(visible(message), err=True)",
+        "typer.echo(message, err=True)",
+        "test_terminal.py",
+    ),
+    Mutant(
         "runs: a final.json of text is a run",
         "runs/_config_check.py",
         "not isinstance(value, (int, float, type(None)))",

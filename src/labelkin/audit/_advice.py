@@ -1,4 +1,4 @@
-"""Which decision rule to use: what it saves, and on what evidence."""
+"""Advise on the decision rule: which one to use, what it saves, and on what evidence."""
 
 from collections.abc import Sequence
 

@@ -268,7 +268,7 @@ class Advice(NamedTuple):
 
     Example:
         >>> from labelkin.audit import audit
-        >>> scores = {"target": [0, 1] * 20, "probs": [[0.9, 0.1], [0.6, 0.4]] * 20}
+        >>> scores = {"target": [0, 1, 1] * 30, "probs": [[0.95, 0.05], [0.6, 0.4], [0.1, 0.9]] * 30}
         >>> audit(scores, costs=[[0, 1], [9, 0]]).advice.rule
         'crm'
     """
