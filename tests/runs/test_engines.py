@@ -13,7 +13,8 @@ from labelkin.runs._engines import processes
 from support.commands import call, start
 from support.requires import skip_unless
 
-pytestmark = pytest.mark.slow
+# Two epochs are enough here, but too few for Retrospection, which says so.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Retrospection")]
 
 TIMES = ("timing.json", "state.json")  # they hold seconds
 COMMAND = ("compare", "--seeds", "0,1,2,3,4", "--epochs", 2, "--batch-size", 128, "--lr", "0.005", "--subset", 0.3)
