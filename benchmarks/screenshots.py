@@ -1,8 +1,6 @@
-"""The two pictures of the report in the README: `python benchmarks/screenshots.py runs`, after
+"""The picture of the report in the README: `python benchmarks/screenshots.py runs`, after
 
-labelkin compare digits --objectives one-hot,label-smoothing,semantic-smoothing,hierarchical,conditional-softmax,\
-label-embedding,adaptive-labels --seeds 0,1,2,3,4 --epochs 15 --batch-size 64 --lr 5e-3 --schedule cosine \
---augment shift:0.125 --out runs
+labelkin compare results/plans/cifar100-decided.yaml --keep results --out runs
 
 Needs playwright and a Chromium: one on the path, or `LABELKIN_CHROMIUM`.
 """
@@ -23,7 +21,7 @@ LARGEST = 300_000  # bytes of a picture
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", help="a folder of runs")
-    parser.add_argument("--images", type=Path, default=IMAGES, help="where the pictures go")
+    parser.add_argument("--images", type=Path, default=IMAGES, help="where the picture goes")
     given = parser.parse_args()
     given.images.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as folder:
@@ -37,17 +35,14 @@ def photograph(report: Path, images: Path) -> None:
     chromium = os.environ.get("LABELKIN_CHROMIUM") or which("chromium") or which("google-chrome")
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        for name, scheme, section in (("report", "light", "#main"), ("report-look", "dark", "#look")):
-            view = browser.new_page(viewport={"width": 1440, "height": 900}, color_scheme=scheme)
-            view.goto(report.as_uri())
-            view.wait_for_selector("html[data-drawing]", state="attached")
-            take(view, section, images / f"{name}.png")
+        view = browser.new_page(viewport={"width": 1440, "height": 900}, color_scheme="light")
+        view.goto(report.as_uri())
+        view.wait_for_selector("html[data-drawing]", state="attached")
+        take(view, images / "report.png")
         browser.close()
 
 
-def take(view: Any, section: str, picture: Path) -> None:
-    top = "0" if section == "#main" else f"document.querySelector('{section}').offsetTop"
-    view.evaluate(f"window.scrollTo({{top: {top}, behavior: 'instant'}})")
+def take(view: Any, picture: Path) -> None:
     keys = view.eval_on_selector_all(
         "figure:has(.plot)",
         "fs => fs.filter((f) => f.getBoundingClientRect().top < innerHeight).map((f) => f.dataset.figure)",
