@@ -92,7 +92,9 @@ def test_plans_have_the_ids_and_the_calibration_of_their_results(results):
     assert {run.spec.settings.calibration for run in runs} == calibration
     if results.name != "cifar100-decided":
         assert calibration == {0}
-    assert {run.id for run in runs} & {record.id for record in results.runs}
+    trees = [Path(tree) for tree in plan.taxonomy if tree is not None and tree.endswith(".csv")]
+    if all(tree.is_file() for tree in trees):  # ids contain their content
+        assert {run.id for run in runs} & {record.id for record in results.runs}
 
 
 def test_recipes_hold_out_nothing():

@@ -36,11 +36,19 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return loaded
 
 
-def read_config(folder: Path) -> dict[str, Any] | None:
-    """Read a run's config.json and check its layout version. Returns None if the folder holds no run."""
+def read_config(folder: Path, *, complete: bool = False) -> dict[str, Any] | None:
+    """Read a run's config.json and check its layout version. Returns None if the folder holds no run.
+
+    Args:
+        folder: The folder.
+        complete: Whether to raise `InputError` if a field that every run has is missing or of another type, or if the file
+            holds no object.
+    """
     path = folder / "config.json"
     config = read_json(path)
     if config is not None and not isinstance(config, dict):
+        if not complete:
+            return None
         raise InputError(
             f"{path}: the file is damaged (it is {config!r:.40}, expected an object); train the run again."
         )
@@ -51,7 +59,8 @@ def read_config(folder: Path) -> dict[str, Any] | None:
             f"{folder}: this run uses layout {config.get('version')}, but this labelkin reads layout {RUN_LAYOUT}; use the "
             "labelkin version that config.json names, or train the run again."
         )
-    check_config(path, config)
+    if complete:
+        check_config(path, config)
     return config
 
 

@@ -165,7 +165,7 @@ class Store:
 
 def read_record(path: Path) -> Record | None:
     """Read the run of a folder. Returns None if the folder holds no run."""
-    config = read_config(path)
+    config = read_config(path, complete=True)
     if config is None:
         return None
     return Record(
