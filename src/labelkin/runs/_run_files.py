@@ -45,7 +45,7 @@ def read_config(folder: Path, *, complete: bool = False) -> dict[str, Any] | Non
             holds no object.
     """
     path = folder / "config.json"
-    config = read_json(path)
+    config: Any = read_json(path)
     if config is not None and not isinstance(config, dict):
         if not complete:
             return None
@@ -61,7 +61,8 @@ def read_config(folder: Path, *, complete: bool = False) -> dict[str, Any] | Non
         )
     if complete:
         check_config(path, config)
-    return config
+    checked: dict[str, Any] = config
+    return checked
 
 
 def is_finished_run(folder: Path) -> bool:
