@@ -20,6 +20,7 @@ INTRODUCTION = """# Leaderboard
 - Costs are compared with one-hot's seed by seed and sample by sample, in percent of one-hot's cost. The 95 % interval of a
   setting covers new seeds and new test samples. A setting is lower or higher if the interval excludes 0, else undecided.
 - Over data sets, each set counts once: the mean over its settings. The interval is Student's over data sets, for a new set.
+  With one data set it is that of its setting, and says nothing about other sets.
 - Results without calibrated decisions on each test sample, and those on a tree that was built from the data, are listed at
   the end and decide nothing.
 """
