@@ -24,7 +24,7 @@ TERMS = {
     "convex-hierarchical": {"convex_hierarchical"},
     "conditional-softmax": {"conditional_softmax"},
     "hierarchical-cross-entropy": {"hierarchical_cross_entropy"},
-    "kin": {"hard", "soft", "similarity", "confidence", "embedding"},
+    "kin": {"hard", "soft", "similarity", "confidence"},
     "label-embedding": {"hard", "soft", "similarity", "confidence", "embedding"},
     "compressed-label-embedding": {"hard", "soft", "similarity", "confidence", "embedding"},
     "pretrained-label-embedding": {"hard", "soft"},
@@ -37,6 +37,9 @@ TERMS = {
     "haframe": {"cross_entropy", "cosine"},
 }
 MORE_TERMS = {
+    **{
+        str(case): {"embedding"} for case in CASES if case.objective == "kin" and case.variant not in ("plain", "costs")
+    },
     "unit-sphere-plain": {"cross_entropy"},
     "unit-sphere-plain-tree-terms": {"cross_entropy"},
     "adaptive-labels-repel": {"repel"},

@@ -24,7 +24,7 @@ every_preset = pytest.mark.parametrize("preset", PRESETS)
 def made(preset: str = "kin", **options: Any) -> Kin:
     with default_dtype(torch.float64):
         torch.manual_seed(0)
-        objective = Kin(TREE, preset=preset, **{"ancestors": 0.3, **FORM, **options})
+        objective = Kin(TREE, preset=preset, **{"ancestors": 0.3, "learning": "gradient", **FORM, **options})
     objective.embedding.data += values(1, K, K)
     return objective
 
@@ -163,7 +163,7 @@ def test_a_tree_built_from_data_comes_from_the_context():
     inputs, targets = values(30, 12, 3).float(), torch.arange(12) % 4
     objective = Kin.build(Context(classes=tuple("abcd"), features=3, inputs=inputs, targets=targets))
     assert objective.taxonomy.classes == tuple("abcd")
-    assert (objective.ancestors, objective.preset) == (0.1, "kin")
+    assert (objective.ancestors, objective.preset, objective.learning) == (0.1, "kin", "means")
     assert torch.isfinite(objective(inputs, targets))
 
 
@@ -172,7 +172,7 @@ def test_the_order_of_the_classes_is_the_callers():
     place = [TREE.classes.index(name) for name in order]
     here, (z, target) = made(), outputs()
     with default_dtype(torch.float64):
-        there = Kin(TREE, classes=order, ancestors=0.3, **FORM)
+        there = Kin(TREE, classes=order, ancestors=0.3, learning="gradient", **FORM)
     there.embedding.data.copy_(here.embedding.data[place][:, place])
     moved = TwoHeads(*(part[:, place] for part in z))
     where = torch.tensor(place).argsort()[target]

@@ -7,6 +7,7 @@ from labelkin.functional._adaptive import (
     class_sums,
     label_distances,
     leave_one_out_means,
+    moved_rows,
     repel,
     running_means,
 )
@@ -114,6 +115,7 @@ __all__ = [
     "log_barrier",
     "matrix_penalty",
     "mixed_rows",
+    "moved_rows",
     "naa_distance",
     "node_log_probs",
     "path_sum",

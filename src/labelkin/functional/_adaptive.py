@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from labelkin._checks import InputError
-from labelkin.functional._collectives import sum_over_processes
+from labelkin.functional._collectives import sum_over_processes, world_size
 from labelkin.functional._state import finite_rows
 
 FLOOR = 1e-6  # smallest distance: the square root has no finite gradient at 0
@@ -210,6 +210,37 @@ def running_means(means: Tensor, sums: ClassSums, momentum: float) -> Tensor:
     batch = sums.means()
     moved = torch.where((means != 0).any(-1, keepdim=True), momentum * means + (1 - momentum) * batch, batch)
     return torch.where(sums.present.unsqueeze(-1) & finite_rows(moved), moved, means)
+
+
+def moved_rows(rows: Tensor, values: Tensor, target: Tensor, weight: Tensor, momentum: float) -> Tensor:
+    """Move the row of each class toward the mean of its samples, `momentum * row_c + (1 - momentum) * mean_c`.
+
+    It is `running_means` for rows that have a first value, in time proportional to the samples. Classes without samples keep
+    their rows.
+
+    Args:
+        rows: (K, D) one row per class.
+        values: (n, D) one value per sample.
+        target: (n,) class positions.
+        weight: (n,) sample weights. Samples of all processes count.
+        momentum: the share of the old row that is kept.
+
+    Returns:
+        (K, D) the new rows.
+
+    Example:
+        >>> import torch
+        >>> from labelkin.functional import moved_rows
+        >>> rows, values = torch.tensor([[1.0], [5.0]]), torch.tensor([[2.0], [4.0]])
+        >>> moved_rows(rows, values, torch.tensor([0, 0]), torch.ones(2), momentum=0.5).flatten()
+        tensor([2., 5.])
+    """
+    counts = sum_over_processes(weight.new_zeros(len(rows)).index_add(0, target, weight))[target]
+    share = torch.where(weight > 0, (1 - momentum) * weight / counts, 0.0).to(rows.dtype)
+    steps = share.unsqueeze(-1) * (values - rows[target])
+    if world_size() == 1:
+        return rows.index_add(0, target, steps)
+    return rows + sum_over_processes(torch.zeros_like(rows).index_add(0, target, steps))
 
 
 def _check_batch(outputs: Tensor, target: Tensor, own: Tensor, classes: int, width: int) -> None:

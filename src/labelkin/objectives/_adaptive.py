@@ -109,7 +109,7 @@ class AdaptiveLabels(Objective):
         torch.Size([3, 3])
     """
 
-    accumulates: ClassVar[bool] = False
+    accumulates: bool = False
     revision: ClassVar[int] = 3  # "cosine" became the default
 
     _whole_batch: str | None = "its labels are means over the batch"

@@ -98,8 +98,8 @@ class LabelEmbedding(Objective):
     """
 
     outputs_type: ClassVar[type | None] = TwoHeads
-    embedding_parameters: ClassVar[tuple[str, ...]] = ("embedding",)
-    accumulates: ClassVar[bool] = False  # a term is divided by the number of samples that z2 gets right
+    embedding_parameters: tuple[str, ...] = ("embedding",)
+    accumulates: bool = False  # a term is divided by the number of samples that z2 gets right
     renamed_options: ClassVar[Mapping[str, str]] = {"weights": "preset"}  # former name: name
 
     _whole_batch = "one of its terms is divided by the number of samples that z2 classifies correctly"
@@ -157,9 +157,9 @@ class LabelEmbedding(Objective):
     def _make_embedding(self) -> None:
         self.embedding = nn.Parameter(torch.eye(self.num_classes))
 
-    def embed(self, target: Tensor) -> Tensor:
-        """Return the embeddings of classes, (..., K) logits."""
-        return self.embedding[target]
+    def embed(self, target: Tensor | None = None) -> Tensor:
+        """Return the embeddings of classes, (..., K) logits; None for all classes."""
+        return self.embedding if target is None else self.embedding[target]
 
     def make_outputs(self, features: Any) -> TwoHeads:
         if self.features is None:
@@ -193,7 +193,7 @@ class LabelEmbedding(Objective):
     def _sample_terms(self, outputs: TwoHeads, batch: Batch) -> EmbeddingTerms:
         """Return the five terms of each sample."""
         z1, z2 = outputs
-        e = (self.embedding if is_soft(batch.target) else self.embed(batch.target)).to(z1.dtype)
+        e = self.embed(None if is_soft(batch.target) else batch.target).to(z1.dtype)
         absolute = PRESETS[self.preset].absolute
         return embedding_terms(z1, z2, e, batch.target, tau=self.tau, alpha=self.alpha, p=self.p, absolute=absolute)
 
@@ -221,9 +221,10 @@ class LabelEmbedding(Objective):
             "soft": sums.soft / samples,
             "similarity": sums.similarity / samples,
             "confidence": sums.confidence * world_size() if preset.summed else sums.confidence / samples,
-            "embedding": sums.embedding / (right if preset.over_right else samples),
-            **{name: sums.tree[i] / samples for i, name in enumerate(self._tree_term_names())},
         }
+        if self.embedding_parameters:
+            terms["embedding"] = sums.embedding / (right if preset.over_right else samples)
+        terms.update((name, sums.tree[i] / samples) for i, name in enumerate(self._tree_term_names()))
         return {name: term * samples for name, term in terms.items()} if self.reduction == "sum" else terms
 
     def _total(self, terms: Mapping[str, Tensor]) -> Tensor:
@@ -231,7 +232,9 @@ class LabelEmbedding(Objective):
         preset = PRESETS[self.preset]
         start_after = preset.start_after if self.start_after is None else self.start_after
         teaching = (as_it_was(self.updates) >= start_after).to(terms["soft"].dtype)
-        learned = terms["similarity"] + terms["confidence"] + terms["embedding"]
+        learned = terms["similarity"] + terms["confidence"]
+        if self.embedding_parameters:
+            learned = learned + terms["embedding"]
         total = preset.hard * terms["hard"] + preset.soft * teaching * terms["soft"] + learned
         for name in self._tree_term_names():
             total = total + getattr(self, name) * terms[name]
@@ -276,7 +279,7 @@ class CompressedLabelEmbedding(LabelEmbedding):
         torch.Size([2, 8])
     """
 
-    embedding_parameters: ClassVar[tuple[str, ...]] = ("a", "b")
+    embedding_parameters: tuple[str, ...] = ("a", "b")
 
     def __init__(
         self,
@@ -302,8 +305,8 @@ class CompressedLabelEmbedding(LabelEmbedding):
         self.a = nn.Parameter(torch.randn(self.num_classes, self._rank) * self._rank**-0.25)
         self.b = nn.Parameter(torch.randn(self._rank, self.num_classes) * self._rank**-0.25)
 
-    def embed(self, target: Tensor) -> Tensor:
-        return compressed_embedding(self.a, self.b, target)
+    def embed(self, target: Tensor | None = None) -> Tensor:
+        return compressed_embedding(self.a, self.b, self._rows(None) if target is None else target)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
         """Return rows of A, (K, rank); their cosine is the similarity of two classes."""

@@ -26,9 +26,13 @@ ADDED_SETTINGS: dict[str, Any] = {
 FORMER_DEFAULTS: dict[tuple[str, int], dict[str, Any]] = {
     ("adaptive-labels", 1): {"preset": "paper", "eval_labels": "epoch"},
     ("adaptive-labels", 2): {"preset": "memory"},
+    ("kin", 1): {"learning": "gradient"},
 }
 # objective -> options that ids leave out, because runs had them before they were options
-UNSTATED_OPTIONS: dict[str, dict[str, Any]] = {"adaptive-labels": FORMER_DEFAULTS["adaptive-labels", 2]}
+UNSTATED_OPTIONS: dict[str, dict[str, Any]] = {
+    "adaptive-labels": FORMER_DEFAULTS["adaptive-labels", 2],
+    "kin": FORMER_DEFAULTS["kin", 1],
+}
 
 
 def current_options(objective: str, options: Mapping[str, Any]) -> dict[str, Any]:
