@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from labelkin._checks import InputError
 from labelkin.data import Batches
+from labelkin.training._fleet_batches import FleetBatches
 from labelkin.training._settings import Settings
-from labelkin.training._steps import Steps, Workbench
+from labelkin.training._steps import Steps, Workbench, plain_attributes
 
 WARM_UP = (
     3  # steps of each batch size that run before it is captured, so that libraries allocate and choose their kernels
@@ -125,12 +126,9 @@ class CapturedSteps(Steps):
         """Return what a graph cannot notice: addresses of the model's tensors and plain attributes of the objective."""
         model = self.bench.forward
         found: list[Any] = [tensor.data_ptr() for tensor in (*model.parameters(), *model.buffers())]
+        found += plain_attributes(self.objective)
         for module in self.objective.modules():
-            for name, value in vars(module).items():
-                if isinstance(value, (bool, int, float, str)) or value is None:
-                    found.append((name, value))
-                elif isinstance(value, Tensor):
-                    found.append((name, value.data_ptr()))
+            found += [(name, value.data_ptr()) for name, value in vars(module).items() if isinstance(value, Tensor)]
         return found
 
     def optimizer_state(self) -> dict[str, Any]:
@@ -169,7 +167,7 @@ def _reason_against(settings: Settings, bench: Workbench) -> str | None:
         return "several processes exchange gradients"
     if settings.accumulate > 1:
         return "gradients are accumulated"
-    if not isinstance(bench.batches, Batches):
+    if not isinstance(bench.batches, (Batches, FleetBatches)):
         return "batches differ in length"
     if not bench.batches.in_memory:
         return "images are read from files"
