@@ -146,6 +146,8 @@ def _check_alone(context: typer.Context) -> None:
         "csv",
         "html",
         "jobs",
+        "fleet",
+        "mps",
         "engine",
         "address",
         "budget",

@@ -77,6 +77,19 @@ class EngineOptions:
         int,
         Option(help="Number of runs to train at once. They share the CPU cores or one GPU.", rich_help_panel="Machine"),
     ] = 1
+    fleet: Annotated[
+        int,
+        Option(
+            help="Train up to this many small networks at once as one batched model: runs that differ only in seed and "
+            "objective. The others are trained one by one.",
+            metavar="N",
+            rich_help_panel="Machine",
+        ),
+    ] = 1
+    mps: Annotated[
+        bool,
+        Option("--mps", help="With --jobs on one NVIDIA GPU: share it through CUDA MPS.", rich_help_panel="Machine"),
+    ] = False
     engine: Annotated[str, Option(help="Where to train.", metavar="local|ray", rich_help_panel="Machine")] = "local"
     address: Annotated[
         str | None, Option(help="Address of a Ray cluster. Default: start a local one.", rich_help_panel="Machine")

@@ -1,7 +1,8 @@
 """Compare a batched model with its members, so that a model which cannot be batched is noticed before any training."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
+from textwrap import shorten
 from typing import Any
 
 import torch
@@ -23,7 +24,16 @@ LEAST = 1e-2  # of the norm of all gradients: rounding of smaller gradients is n
 
 
 class NotBatched(Exception):
-    """Runs cannot be trained as one batched model; the message is the reason."""
+    """Runs cannot be trained as one batched model.
+
+    Args:
+        reason: Why not.
+        rows: The members to which this applies; None for all of them.
+    """
+
+    def __init__(self, reason: str, rows: Sequence[int] | None = None) -> None:
+        super().__init__(reason)
+        self.rows = rows
 
 
 def reason_against(settings: Settings, dataset: Dataset) -> str | None:
@@ -64,19 +74,20 @@ def check_step(
     except (
         RuntimeError
     ) as error:  # the model draws random numbers, reads values, or has an operation without a batched form
-        raise NotBatched(_first_sentence(error)) from error
+        raise NotBatched(_first_sentence(error), _failing_rows(fleet, batch)) from error
     for row, (model, gradients) in enumerate(zip(alone, found, strict=True)):
         before_step = plain_attributes(model)
         loss = _alone(model, Minibatch(*(field[row] for field in batch)), weighted=batch.weighted)
         if plain_attributes(model) != before_step:
-            raise NotBatched("the model keeps part of its state outside of tensors")
+            raise NotBatched("the model keeps part of its state outside of tensors", fleet.kind_rows(row))
         expected = [_gradient(parameter) for parameter in model.parameters()]
         if not _close(losses[row].detach(), loss, _tolerance(model)):
-            raise NotBatched("the losses of the batched model differ from those of its members alone")
-        _check_gradients(gradients, expected, _tolerance(model))
+            raise NotBatched("the losses of the batched model differ from those of one alone", fleet.kind_rows(row))
+        if not _all_close(gradients, expected, _tolerance(model)):
+            raise NotBatched("the gradients of the batched model differ from those of one alone", fleet.kind_rows(row))
         for (_, own), other in zip(fleet.models[row].named_buffers(), model.buffers(), strict=True):
             if not _close(own, other, _tolerance(model)):
-                raise NotBatched("the state of the batched objectives differs from that of an objective alone")
+                raise NotBatched("the state of the batched model differs from that of one alone", fleet.kind_rows(row))
     for buffer, value in zip(fleet.buffers(), before, strict=True):
         buffer.copy_(value)
     fleet.zero_grad(set_to_none=True)
@@ -120,11 +131,13 @@ def _gradient(parameter: nn.Parameter) -> Tensor:
     return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
 
 
-def _check_gradients(found: list[Tensor], expected: list[Tensor], tolerance: float) -> None:
+def _all_close(found: list[Tensor], expected: list[Tensor], tolerance: float) -> bool:
+    """Return whether the gradients of all parameters are close."""
     whole = torch.stack([gradient.norm() for gradient in expected]).norm()
-    for ours, theirs in zip(found, expected, strict=True):
-        if not bool((ours - theirs).norm() <= tolerance * (theirs.norm() + LEAST * whole)):
-            raise NotBatched("the gradients of the batched model differ from those of its members alone")
+    return all(
+        bool((ours - theirs).norm() <= tolerance * (theirs.norm() + LEAST * whole))
+        for ours, theirs in zip(found, expected, strict=True)
+    )
 
 
 def _close(found: Tensor, expected: Tensor, tolerance: float) -> bool:
@@ -143,4 +156,19 @@ def _tolerance(model: Model) -> float:
 
 def _first_sentence(error: Exception) -> str:
     """Return the start of an error of `vmap`, which explains itself at length."""
-    return str(error).strip().partition("\n")[0].partition(". ")[0].rstrip(".")
+    return shorten(str(error).strip().partition("\n")[0].partition(". ")[0].rstrip("."), 120, placeholder=" ...")
+
+
+def _failing_rows(fleet: FleetModel, batch: Minibatch) -> list[int] | None:
+    """Return the members whose objectives cannot be batched, or None if it is the backbone."""
+    try:
+        features = fleet.backbone(batch.inputs.to(next(fleet.parameters()).dtype)).detach()
+    except RuntimeError:
+        return None
+    rows: list[int] = []
+    for span, head in zip(fleet.spans, fleet.heads, strict=True):
+        try:
+            head(features[span], batch.targets[span], index=batch.index[span])
+        except RuntimeError:
+            rows += range(span.start, span.stop)
+    return rows or None

@@ -167,6 +167,10 @@ class FleetModel(nn.Module):
         place = next(place for place, span in enumerate(self.spans) if span.start <= row < span.stop)
         return [*self.backbone.parts_of(row), *self._head(place).parts_of(row - self.spans[place].start)]
 
+    def kind_rows(self, row: int) -> list[int]:
+        """Return the members whose objectives are of the same kind as that of a member."""
+        return next(list(range(span.start, span.stop)) for span in self.spans if span.start <= row < span.stop)
+
     def parameter_groups(self, **options: Any) -> list[dict[str, Any]]:
         """Return the parameters for an optimizer, as `labelkin.training.parameter_groups` does for one model."""
         spared = {
