@@ -21,12 +21,16 @@ from labelkin.training import (
     context_for,
 )
 from labelkin.training import _fleet as fleets
+from labelkin.training import _fleet_check as checks
+from labelkin.training import _fleet_convolution as convolution
 from labelkin.training._captured_steps import CapturedSteps
 from labelkin.training._fleet import Fleet, FleetMember
 from labelkin.training._fleet_batches import FleetBatches
 from labelkin.training._fleet_check import NotBatched
+from labelkin.training._fleet_convolution import AsProducts
 from labelkin.training._fleet_model import FleetModel
 from labelkin.training._task import Place
+from support.requires import skip_unless
 
 Member = tuple[str, dict[str, Any], int]  # objective, options, seed
 GIVEN: dict[str, Any] = {"epochs": 2, "batch_size": 32, "optimizer": "sgd", "lr": 0.02, "momentum": 0.5}
@@ -106,6 +110,8 @@ def alone(digits: data.Dataset, member: Member, net: str = "tiny-cnn", **setting
 
 def assert_same(ours: Any, theirs: Any, *, atol: float = 2e-5, rtol: float = 1e-4) -> None:
     assert not isinstance(ours, Exception), ours
+    atol = atol * 20 if torch.cuda.is_available() else atol
+    rtol = rtol * 20 if torch.cuda.is_available() else rtol
     own = ours.model.state_dict()
     for name, value in theirs.model.state_dict().items():
         if isinstance(value, Tensor):
@@ -160,6 +166,42 @@ def test_in_double_precision_hardly_anything_differs(digits):
     for member, ours in zip(members, found, strict=True):
         assert next(ours.model.parameters()).dtype == torch.float64
         assert_same(ours, alone(digits, member, precision="64-true", clip=0.5), atol=1e-9, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("kernel", "stride", "padding"), [(3, 1, 1), (5, 2, 0), ((1, 3), (2, 1), (0, 1))])
+def test_convolutions_as_products(kernel: Any, stride: Any, padding: Any):
+    torch.manual_seed(0)
+    layer = nn.Conv2d(3, 4, kernel, stride, padding).double()
+    images = torch.randn(2, 3, 9, 8, dtype=torch.float64, requires_grad=True)
+    expected = layer(images)
+    with AsProducts():
+        found = layer(images)
+    torch.testing.assert_close(found, expected)
+    for value in (images, layer.weight, layer.bias):
+        ours, theirs = (torch.autograd.grad(out.square().sum(), value, retain_graph=True) for out in (found, expected))
+        torch.testing.assert_close(ours, theirs)
+    other = nn.Conv2d(4, 4, 3, padding="same", groups=2, dilation=2)
+    with AsProducts():
+        torch.testing.assert_close(other(torch.ones(1, 4, 9, 9)), other(torch.ones(1, 4, 9, 9)))
+
+
+@pytest.mark.parametrize("faster", [True, False])
+def test_a_fleet_takes_the_faster_convolutions(digits, monkeypatch: pytest.MonkeyPatch, faster: bool):
+    times = iter([2.0, 1.0] if faster else [1.0, 2.0])
+    seen: list[bool] = []
+    fleet = fleet_of(digits, MIXED[1:3])
+    monkeypatch.setattr(
+        convolution, "replay_seconds", lambda step, device: seen.append(fleet.model.backbone.products) or next(times)
+    )
+    measure = convolution.products_are_faster
+    monkeypatch.setattr(
+        checks, "products_are_faster", lambda net, step, device: measure(net, step, torch.device("cuda"))
+    )
+    found = fleet.fit()
+    assert seen == [False, True]
+    assert fleet.model.backbone.products is faster
+    for member, ours in zip(MIXED[1:3], found, strict=True):
+        assert_same(ours, alone(digits, member))
 
 
 @pytest.mark.parametrize(
@@ -353,3 +395,38 @@ def test_evaluation_falls_back_to_one_by_one(digits, monkeypatch: pytest.MonkeyP
     for ours, theirs in zip(fleet.fit(), expected, strict=True):
         assert_same(ours, theirs)
     assert fleet.evaluations("test") is None
+
+
+class TestOnAGpu:
+    """What only a GPU can show."""
+
+    @pytest.fixture(autouse=True)
+    def gpu(self) -> None:
+        skip_unless(torch.cuda.is_available(), "a GPU", "gpu")
+
+    @pytest.mark.parametrize("net", ["tiny-cnn", "mlp", "resnet-3-0"])
+    def test_captured_fleets_train_like_runs_alone(self, digits, net: str):
+        """With an augmentation, clipping and batches of two sizes; steps of runs alone are not captured."""
+        given: dict[str, Any] = {"epochs": 8, "augment": ("shift:0.2",), "clip": 1.0, "lr": 0.005, "schedule": "cosine"}
+        members = [*MIXED, *STATEFUL[:2]]
+        fleet = fleet_of(digits, members, net, **given, graph="on")
+        found = fleet.fit()
+        assert fleet.steps.not_captured is None
+        assert len(fleet.steps._graphs) == 2  # type: ignore[attr-defined]
+        for member, ours in zip(members, found, strict=True):
+            theirs = alone(digits, member, net, **given, graph="off")
+            for row, expected in zip(ours.history, theirs.history, strict=True):
+                assert row["loss"] == pytest.approx(expected["loss"], rel=5e-3)
+            assert ours.metrics["accuracy"] == pytest.approx(theirs.metrics["accuracy"], abs=0.03)
+
+    def test_both_forms_of_convolutions_are_measured(self, digits):
+        fleet = fleet_of(digits, MIXED[:2])
+        fleet._prepare(False)
+        batch = next(iter(fleet.batches.epoch(0)))
+
+        def step() -> None:
+            fleet.fabric.backward(fleet.task.loss(fleet.forward, batch).sum())
+
+        for products in (False, True):
+            fleet.model.backbone.products = products
+            assert 0 < convolution.replay_seconds(step, fleet.place.device) < float("inf")

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from json import dumps
 from pathlib import Path
@@ -168,7 +168,7 @@ def execute(
     say(describe_plan(plan, folder))
     work = Work(folder, waiting, budget, say, at_once=jobs, weights=keep == "weights")
     if waiting:
-        with cuda_mps() if mps else nullcontext({}) as environment:
+        with _environment(mps=mps) as environment:
             how = _How(engine, jobs, fleet, address, environment)
             with closing(_events(how, work, cache, progress)) as events:  # processes end before their daemon
                 for event in events:
@@ -192,6 +192,11 @@ class _How(NamedTuple):
     fleet: int
     address: str | None
     environment: Mapping[str, str]  # variables of the processes
+
+
+def _environment(*, mps: bool) -> AbstractContextManager[dict[str, str]]:
+    """Return the environment variables of processes, as long as they are valid."""
+    return cuda_mps() if mps else nullcontext({})
 
 
 def _check_together(*, jobs: int, fleet: int, mps: bool, engine: str) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from labelkin._checks import InputError
 from labelkin.data import Batches
+from labelkin.training._capture import capturing
 from labelkin.training._fleet_batches import FleetBatches
 from labelkin.training._settings import Settings
 from labelkin.training._steps import Steps, Workbench, plain_attributes
@@ -101,15 +102,11 @@ class CapturedSteps(Steps):
     def _capture(self, size: int) -> None:
         """Capture the step of a batch size; if CUDA cannot, go on without graphs."""
         self.bench.optimizer.zero_grad(set_to_none=True)
-        device = self.bench.place.device
-        generator = torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index]
-        before = generator.clone_state()  # a capture that fails leaves the generator unusable
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
+            with capturing(graph, self.bench.place.device, self._stream):
                 loss = self._update_at_position(size)
         except RuntimeError as error:  # the objective or the backbone waits for the device, or copies from the host
-            generator.graphsafe_set_state(before)
             self._refuse(str(error).strip().partition("\n")[0])
             return
         self._graphs[size] = (graph, loss)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from labelkin.data import ArraySplit, Dataset, Minibatch
+from labelkin.training._fleet_convolution import products_are_faster
 from labelkin.training._fleet_model import FleetModel
 from labelkin.training._model import Model
 from labelkin.training._settings import Settings
@@ -56,7 +57,8 @@ def check_step(
 ) -> None:
     """Compute a step in a fleet and with each member alone, and raise `NotBatched` if losses or gradients differ.
 
-    Nothing is changed: buffers get their values back, and gradients are removed.
+    The faster form of convolutions is chosen first. Nothing else is changed: buffers get their values back, and gradients are
+    removed.
 
     Args:
         fleet: The batched model.
@@ -66,6 +68,12 @@ def check_step(
         batch: A batch with the members on the first axis.
     """
     before = [buffer.clone() for buffer in fleet.buffers()]
+
+    def step() -> None:
+        fabric.backward(task.loss(forward, batch).sum())
+
+    fleet.backbone.products = products_are_faster(fleet.backbone, step, batch.inputs.device)
+    _reset(fleet, before)
     alone = [deepcopy(model) for model in fleet.models]
     try:
         losses = task.loss(forward, batch)
@@ -88,7 +96,12 @@ def check_step(
         for (_, own), other in zip(fleet.models[row].named_buffers(), model.buffers(), strict=True):
             if not _close(own, other, _tolerance(model)):
                 raise NotBatched("the state of the batched model differs from that of one alone", fleet.kind_rows(row))
-    for buffer, value in zip(fleet.buffers(), before, strict=True):
+    _reset(fleet, before)
+
+
+def _reset(fleet: FleetModel, buffers: list[Tensor]) -> None:
+    """Give buffers their values back, and remove gradients."""
+    for buffer, value in zip(fleet.buffers(), buffers, strict=True):
         buffer.copy_(value)
     fleet.zero_grad(set_to_none=True)
 

@@ -5,6 +5,7 @@ step of the batched model is therefore a step of every member, and a member can 
 """
 
 from collections.abc import Hashable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from labelkin.objectives import Objective
+from labelkin.training._fleet_convolution import AsProducts
 from labelkin.training._model import Model
 
 
@@ -52,6 +54,7 @@ class Stack(nn.Module):
         self.members = tuple(
             modules
         )  # in a tuple, which torch does not register: their tensors are rows of those below
+        self.products = False  # whether convolutions are computed as products
         self.parameter_names = [name for name, _ in modules[0].named_parameters()]
         self.buffer_names = [name for name, _ in modules[0].named_buffers()]
         self.stacked = nn.ParameterList(
@@ -97,9 +100,11 @@ class Stack(nn.Module):
         """
         given = {name: value for name, value in batch.items() if value is not None}
         module = self.members[0]
+        convolutions: AbstractContextManager[Any] = AsProducts() if self.products else nullcontext()
 
         def one(tensors: dict[str, Tensor], arguments: tuple[Any, ...], named: dict[str, Tensor]) -> Any:
-            return functional_call(module, tensors, arguments, named)
+            with convolutions:
+                return functional_call(module, tensors, arguments, named)
 
         return vmap(one, in_dims=(0, in_dims, 0))(dict(self._tensors()), inputs, given)
 

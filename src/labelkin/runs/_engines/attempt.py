@@ -118,10 +118,10 @@ class Retries:
     def __init__(self) -> None:
         self.count: Counter[str] = Counter()
 
-    def after_death(self, job: Job, how: str, *, most: int | None = None) -> Event:
-        """Return a "retried" event, or "failed" if the run lost its process more often than `most`, by default three times."""
+    def after_death(self, job: Job, how: str, *, most: int = MAX_RETRIES) -> Event:
+        """Return a "retried" event, or "failed" if the run lost its process more than `most` times."""
         self.count[str(job.folder)] += 1
-        if self.count[str(job.folder)] <= (MAX_RETRIES if most is None else most):
+        if self.count[str(job.folder)] <= most:
             return Event(job, "retried", how)
         return Event(job, "failed", f"{how}, {self.count[str(job.folder)]} times; is there enough memory?")
 
