@@ -658,4 +658,11 @@ ROOM_MUTANTS = [
         'event.message.startswith("never")',
         "test_mps.py -k crashes",
     ),
+    Mutant(
+        "training: a fleet takes the slower form of convolutions",
+        "training/_fleet_convolution.py",
+        "return seconds[1] < seconds[0]",
+        "return seconds[1] > seconds[0]",
+        "test_fleet.py -k faster_convolutions",
+    ),
 ]
