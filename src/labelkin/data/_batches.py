@@ -226,7 +226,7 @@ class Batches:
             >>> from labelkin.data import ArraySplit, Batches
             >>> batches = Batches(ArraySplit(torch.zeros(4, 2), torch.tensor([0, 1, 0, 1])), batch_size=2, shuffle=True)
             >>> batches.visits(0).order.tolist(), batches.with_seed(1).visits(0).order.tolist()
-            ([2, 3, 1, 0], [1, 0, 2, 3])
+            ([0, 2, 1, 3], [1, 0, 2, 3])
         """
         check_count("seed", seed, least=0)
         other = copy(self)
