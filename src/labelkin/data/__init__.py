@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from labelkin.data._augment import augment as augment
     from labelkin.data._batches import Batches as Batches
     from labelkin.data._batches import Minibatch as Minibatch
+    from labelkin.data._batches import Visits as Visits
     from labelkin.data._dataset import ArraySplit as ArraySplit
     from labelkin.data._dataset import Dataset as Dataset
     from labelkin.data._dataset import FileSplit as FileSplit
@@ -96,6 +97,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_sets.text_trees": ["out_of_scope"],
     },
     internal={
+        "_batches": ["Visits"],
         "_dataset": ["class_names"],
         "_fingerprint": ["digest", "fingerprint", "hash_lines", "listing_digest"],
         "_held_out": ["read_held_out"],

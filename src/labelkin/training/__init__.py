@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from labelkin.training._decisions import fit_calibration as fit_calibration
     from labelkin.training._fabric import make_fabric as make_fabric
     from labelkin.training._final_metrics import final_metrics as final_metrics
+    from labelkin.training._fleet import Fleet as Fleet
+    from labelkin.training._fleet import FleetMember as FleetMember
+    from labelkin.training._fleet_check import NotBatched as NotBatched
+    from labelkin.training._fleet_check import reason_against as reason_against
     from labelkin.training._interrupt import Diverged as Diverged
     from labelkin.training._interrupt import Interrupted as Interrupted
     from labelkin.training._interrupt import StopAfterStep as StopAfterStep
@@ -54,6 +58,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_decisions": ["Calibration", "decide_test", "fit_calibration"],
         "_fabric": ["make_fabric"],
         "_final_metrics": ["final_metrics"],
+        "_fleet": ["Fleet", "FleetMember"],
+        "_fleet_check": ["NotBatched", "reason_against"],
         "_interrupt": ["StopAfterStep"],
         "_loop": ["check_accumulation"],
         "_optimizer": ["parameter_groups"],
