@@ -513,10 +513,24 @@ ROOM_MUTANTS = [
     ),
     Mutant(
         "decide: the threshold is fitted on the samples of the temperature",
-        "audit/_decide_rules.py",
-        "first, second = decide.split_halves(len(everything), seed)",
-        "first = second = decide.split_halves(len(everything), seed).fitted",
+        "decide/_answers.py",
+        "first, second = split_halves(len(target), seed)",
+        "first = second = split_halves(len(target), seed).fitted",
         "test_decide_file.py -k splits_the_labeled",
+    ),
+    Mutant(
+        "decide: the tree decides where costs are given",
+        "decide/_answers.py",
+        "paid = self.taxonomy if self.costs is None else self.costs",
+        "paid = self.costs if self.taxonomy is None else self.taxonomy",
+        "test_rule.py -k costs_come_before",
+    ),
+    Mutant(
+        "runs: a coverage is found without the prior of the temperature",
+        "runs/_run_rule.py",
+        "coverage=coverage, prior=PRIOR)",
+        "coverage=coverage, temperature=predictor.calibration.temperature)",
+        "test_calibrated_use.py -k different_held_out",
     ),
     Mutant(
         "decide: the whole table is read at once",
