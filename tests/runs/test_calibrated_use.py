@@ -208,7 +208,8 @@ def test_evaluation_repeats_the_calibrated_decisions(home: Path):
 @pytest.mark.parametrize("name", ["one-hot", "static-labels"])
 def test_the_temperature_is_inside_the_exported_program(name: str, home: Path, tmp_path: Path):
     export_model(home / name, tmp_path / "model.pt2")
-    log_probs = torch.export.load(tmp_path / "model.pt2").module()(INPUTS)
+    pixels = INPUTS.permute(0, 2, 3, 1).expand(-1, -1, -1, 3)
+    log_probs = torch.export.load(tmp_path / "model.pt2").module()(pixels)["log_probs"]
     expected = load_run(home / name).predict(INPUTS).all_probabilities
     torch.testing.assert_close(log_probs.exp(), expected, atol=1e-4, rtol=1e-3)
 

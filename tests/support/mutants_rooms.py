@@ -533,6 +533,20 @@ ROOM_MUTANTS = [
         "test_calibrated_use.py -k different_held_out",
     ),
     Mutant(
+        "export: photos are not cropped to the shape of the run",
+        "runs/_portable.py",
+        "centers = (length - kept) / 2 + ",
+        "centers = ",
+        "test_export.py -k as_pillow_does",
+    ),
+    Mutant(
+        "export: a coverage is exported as one threshold for all subtrees",
+        "decide/_traceable.py",
+        "self.least[nodes[:, self.step]]",
+        "self.least[nodes[:, 0]]",
+        "test_export.py -k traceable_rule",
+    ),
+    Mutant(
         "decide: the whole table is read at once",
         "audit/_stream.py",
         "list(islice(rows, size))",

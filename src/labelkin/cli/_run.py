@@ -107,12 +107,23 @@ def _costs_of_run(costs: Path | None, run: Path) -> Tensor | None:
 def export(
     run: Run,
     output: Annotated[Path, Option("--output", "-o", help="A .onnx or .pt2 file.", metavar="FILE")],
+    decide: RunRule = None,
+    threshold: RunThreshold = None,
+    coverage: RunCoverage = None,
+    costs: RunCosts = None,
+    force: Annotated[bool, Option("--force", help="Replace a file that labelkin did not write.")] = False,
 ) -> None:
-    """Export the model to ONNX or torch.export: raw samples in, log-probabilities out."""
+    """Export a run to ONNX or torch.export: photos or features in; class, node, path and probability out.
+
+    Preprocessing, temperature and decision rule are part of the file, and class and node names are in its metadata.
+    """
     from labelkin.runs import export_model as run_export
 
     with other_output_to_stderr():
-        exported = run_export(run, output)
+        matrix = _costs_of_run(costs, run)
+        exported = run_export(
+            run, output, decide=decide, threshold=threshold, coverage=coverage, costs=matrix, force=force
+        )
     how = (
         f"checked with {exported.checked_by}" if exported.checked_by else "not checked; install onnxruntime to check it"
     )

@@ -19,6 +19,7 @@ from labelkin.decide._level_temperatures import LevelTemperatures
 from labelkin.decide._rules import Decided, Rules, compare_rules
 from labelkin.decide._shift import Shift, check_shift
 from labelkin.decide._temperature import Temperature
+from labelkin.decide._traceable import TraceableRule as TraceableRule
 from labelkin.decide._tree_sums import node_probs
 
 __all__ = [
