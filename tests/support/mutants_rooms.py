@@ -415,10 +415,10 @@ ROOM_MUTANTS = [
     ),
     Mutant(
         "runs: exported programs are not calibrated",
-        "runs/_export_model.py",
-        "if self.temperature == 1 or isnan(self.temperature):",
-        "if True:",
-        "test_calibrated_use.py -k exported_program",
+        "runs/_portable.py",
+        "scores.double().clamp(min=LEAST_SCORE) / self.temperature",
+        "scores.double().clamp(min=LEAST_SCORE)",
+        "test_calibrated_use.py -k inside_the_exported",
     ),
     Mutant(
         "relations: weighted discriminant axes ignore the weights",
