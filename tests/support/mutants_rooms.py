@@ -451,8 +451,8 @@ ROOM_MUTANTS = [
     Mutant(
         "guarantee: a predicted subtree without a threshold is answered",
         "decide/_guarantee.py",
-        "probs.new_full((len(taxonomy),), math.inf)",
-        "probs.new_full((len(taxonomy),), 0.0)",
+        "torch.full((len(taxonomy),), math.inf, dtype=torch.float64)",
+        "torch.zeros(len(taxonomy), dtype=torch.float64)",
         "test_guarantee.py -k without_a_threshold",
     ),
     Mutant(

@@ -80,7 +80,7 @@ def predict(
     from labelkin.runs import write_predictions
 
     with other_output_to_stderr():
-        matrix = _costs_of_run(costs, run)
+        matrix = costs_of_run(costs, run)
         count = write_predictions(
             run,
             inputs,
@@ -96,7 +96,7 @@ def predict(
     say(f"Wrote {count} predictions to {output}")
 
 
-def _costs_of_run(costs: Path | None, run: Path) -> Tensor | None:
+def costs_of_run(costs: Path | None, run: Path) -> Tensor | None:
     """Read a matrix of costs in the order of the classes of a run."""
     from labelkin.audit import costs_for
     from labelkin.runs import load_run
@@ -120,7 +120,7 @@ def export(
     from labelkin.runs import export_model as run_export
 
     with other_output_to_stderr():
-        matrix = _costs_of_run(costs, run)
+        matrix = costs_of_run(costs, run)
         exported = run_export(
             run, output, decide=decide, threshold=threshold, coverage=coverage, costs=matrix, force=force
         )
