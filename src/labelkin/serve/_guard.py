@@ -1,4 +1,4 @@
-"""What stands before every request: checks of Host, Origin and token, limits of size and time, and security headers."""
+"""Guard every request: checks of Host, Origin and token, limits of size and time, and security headers."""
 
 import asyncio
 import hmac
