@@ -35,8 +35,10 @@ class Ready(NamedTuple):
     ) -> "Ready":
         """Return the rule with temperature and guarantee from labeled samples; see `decide.Rule.fitted`."""
         assert labeled.logits is not None
-        is_logits, scores = labeled.kind == "logits", labeled.logits if labeled.kind == "logits" else labeled.probs
-        assert scores is not None
+        is_logits = labeled.kind == "logits"
+        given = labeled.logits if is_logits else labeled.probs
+        assert given is not None
+        scores: Tensor = given
         rule, probs = self.rule.fitted(
             labeled.logits,
             labeled.target,

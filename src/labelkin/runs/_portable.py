@@ -1,5 +1,6 @@
 """A run as one module for export: raw inputs in, calibrated probabilities and the answer of a decision rule out."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,9 @@ from labelkin.runs._predictor import Predictor
 from labelkin.training import LEAST_SCORE
 
 LUMA = (19595.0, 38470.0, 7471.0)  # Pillow's weights of red, green and blue, in units of 1 / 65536
+
+smaller: Callable[[float, float], float] = torch.sym_min  # these two can be traced, min and max cannot
+larger: Callable[[float, float], float] = torch.sym_max
 
 
 class Outputs(NamedTuple):
@@ -49,8 +53,8 @@ class FitPixels(nn.Module):
         values = pixels.float()
         if self.channels == 1:
             values = torch.floor((values @ self.luma + 32768.0) / 65536.0)  # exact: below 2 ** 24
-        across = torch.sym_min(1.0 * width, height * (self.width / self.height))  # float() would make width a constant
-        down = torch.sym_min(1.0 * height, width * (self.height / self.width))
+        across = smaller(1.0 * width, height * (self.width / self.height))  # float() would make width a constant
+        down = smaller(1.0 * height, width * (self.height / self.width))
         values = _bytes(torch.einsum("nhwc,ow->nhoc", values, _filter(width, across, self.width)))
         values = _bytes(torch.einsum("nhwc,oh->nowc", values, _filter(height, down, self.height)))
         return values.permute(0, 3, 1, 2)
@@ -61,7 +65,7 @@ def _filter(length: int, kept: float, out: int) -> Tensor:
     scale = kept / out
     places = torch.arange(length, dtype=torch.float64) + 0.5
     centers = (length - kept) / 2 + (torch.arange(out, dtype=torch.float64) + 0.5) * scale
-    weights = (1 - (places - centers.unsqueeze(1)).abs() / torch.sym_max(scale, 1.0)).clamp(min=0)
+    weights = (1 - (places - centers.unsqueeze(1)).abs() / larger(scale, 1.0)).clamp(min=0)
     return (weights / weights.sum(-1, keepdim=True)).float()
 
 

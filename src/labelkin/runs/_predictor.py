@@ -165,8 +165,9 @@ class Predictor(nn.Module):
         parts = [self(part.to(self.mean.device)).float().cpu() for part in torch.split(values, BATCH)]
         scores = torch.cat(parts)
         probs = self.calibration._replace(temperature=decide.temperature).probs(scores)
+        found: Tensor | None = None
         if probs is None:
-            nodes, found = class_nodes(scores.argmax(-1), self.taxonomy), None
+            nodes = class_nodes(scores.argmax(-1), self.taxonomy)
         elif len(scores):
             nodes, found = decide.answer(probs)
         else:

@@ -113,15 +113,15 @@ def _file(name: str, kind: str) -> Callable[[Request], Response]:
     return lambda request: Response(content, media_type=kind)
 
 
-def _bad_input(request: Request, error: Exception) -> Response:
+async def _bad_input(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, 400)
 
 
-def _no_page(request: Request, error: Exception) -> Response:
+async def _no_page(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     known = {404: "path: there is no such page here.", 405: "method: expected another one for this path."}
     return JSONResponse({"error": known.get(error.status_code, str(error.detail))}, error.status_code)
 
 
-def _unexpected(request: Request, error: Exception) -> Response:
+async def _unexpected(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": "The server failed on this request; its output says why."}, 500)

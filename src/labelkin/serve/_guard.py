@@ -4,7 +4,6 @@ import asyncio
 import hmac
 import ipaddress
 from collections.abc import Collection
-from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.responses import JSONResponse
@@ -113,7 +112,7 @@ class Body:
         now = asyncio.get_running_loop().time()
         self._until = self._until or now + LONGEST_WAIT
         try:
-            message: Any = await asyncio.wait_for(self._receive(), max(0.0, self._until - now))
+            message = await asyncio.wait_for(self._receive(), max(0.0, self._until - now))
         except TimeoutError:
             raise Refused(408, f"request: its body did not arrive within {LONGEST_WAIT:g} seconds.") from None
         self._size += len(message.get("body", b""))

@@ -43,7 +43,7 @@ class Samples:
     def __init__(self, predictor: Predictor) -> None:
         self.predictor, self.columns = predictor, predictor.samples.columns
         self.kind: Kind
-        self._encoder = None
+        self._encoder: Any = None
         if predictor.samples.encoder is not None:
             self.kind, self._encoder = "text", restored(predictor.samples.encoder)
         elif len(predictor.shape) == 3 and predictor.shape[0] in (1, 3) and predictor.samples.pixels:
@@ -157,7 +157,7 @@ def _checked_image(content: bytes) -> str:
     return FORMATS[found]
 
 
-def _parsed_row(text: Any) -> list[Any] | dict[str, Any]:
+def _parsed_row(text: Any) -> Any:
     """Return the values in a line of a table, or with a line of column names above it, the values by column."""
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"row: expected a row of values, got {text!r:.40}.")

@@ -158,7 +158,7 @@ def listening(host: str, port: int) -> socket.socket:
     if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port <= 65535:
         raise InputError(f"port: expected a whole number from 0 to 65535, got {port!r}.")
     try:
-        (family, kind, protocol, _, address), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, kind, protocol)
         try:
             if os.name == "posix":
