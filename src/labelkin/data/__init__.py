@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from labelkin.data._dataset import FileSplit as FileSplit
     from labelkin.data._dataset import Split as Split
     from labelkin.data._dataset import class_names as class_names
+    from labelkin.data._encoders import restored as restored
     from labelkin.data._encoders.class_vectors import class_vectors as class_vectors
     from labelkin.data._fingerprint import digest as digest
     from labelkin.data._fingerprint import fingerprint as fingerprint
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from labelkin.data._readers.tables import parse_number as parse_number
     from labelkin.data._readers.tables import read_rows as read_rows
     from labelkin.data._readers.texts import TextSplit as TextSplit
+    from labelkin.data._readers.texts import without_words as without_words
     from labelkin.data._sets.sources import DATASETS as DATASETS
     from labelkin.data._sets.sources import MULTI30K as MULTI30K
     from labelkin.data._sets.sources import MULTI30K_PLACE as MULTI30K_PLACE
@@ -99,6 +101,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     internal={
         "_batches": ["Visits"],
         "_dataset": ["class_names"],
+        "_encoders": ["restored"],
         "_fingerprint": ["digest", "fingerprint", "hash_lines", "listing_digest"],
         "_held_out": ["read_held_out"],
         "_inventory": ["fetch_by_name", "inventory"],
@@ -108,6 +111,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_readers.folders": ["SPLIT_NAMES"],
         "_readers.images": ["OnError"],
         "_readers.tables": ["parse_number", "read_rows"],
+        "_readers.texts": ["without_words"],
         "_sets.sources": ["MULTI30K", "MULTI30K_PLACE", "is_corpus"],
         "_splits": ["LEAST_CALIBRATION", "calibration_part"],
         "_unlabeled": ["SampleFormat", "UnlabeledBatch", "read_unlabeled", "sample_format"],

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from labelkin._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from labelkin.runs._answers import RULES as RULES
-    from labelkin.runs._answers import Rule as Rule
     from labelkin.runs._api import TrainedRun as TrainedRun
     from labelkin.runs._api import train as train
     from labelkin.runs._compatibility import complete_settings as complete_settings
@@ -98,7 +96,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_write_predictions": ["write_predictions"],
     },
     internal={
-        "_answers": ["RULES", "Rule"],
         "_compatibility": ["complete_settings", "current_options", "settings_that_count"],
         "_engines": ["ENGINES"],
         "_engines.attempt": ["Event", "Job", "run_here", "train_job"],

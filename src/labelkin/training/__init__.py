@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from labelkin.training._build import taxonomy_for as taxonomy_for
     from labelkin.training._checkpoint import Checkpoint as Checkpoint
     from labelkin.training._checkpoint import State as State
+    from labelkin.training._decisions import LEAST_SCORE as LEAST_SCORE
+    from labelkin.training._decisions import PRIOR as PRIOR
     from labelkin.training._decisions import Calibration as Calibration
     from labelkin.training._decisions import decide_test as decide_test
     from labelkin.training._decisions import fit_calibration as fit_calibration
@@ -55,7 +57,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     },
     internal={
         "_build": ["build_model", "context_for", "resolved", "taxonomy_for"],
-        "_decisions": ["Calibration", "decide_test", "fit_calibration"],
+        "_decisions": ["LEAST_SCORE", "PRIOR", "Calibration", "decide_test", "fit_calibration"],
         "_fabric": ["make_fabric"],
         "_final_metrics": ["final_metrics"],
         "_fleet": ["Fleet", "FleetMember"],
