@@ -8,6 +8,27 @@ CALIBRATED = "test_calibrated.py"
 
 ROOM_MUTANTS = [
     Mutant(
+        "functional: only the last chunk of a linear layer gives its weights a gradient",
+        "functional/_kernels/chunks.py",
+        "total.addmm_(left, right)",
+        "total.addmm_(left, right, beta=0)",
+        "test_linear.py -k whole_logits",
+    ),
+    Mutant(
+        "functional: a linear layer in chunks forgets what its loss is multiplied by",
+        "functional/_kernels/chunks.py",
+        "torch.mul(gradient, factor.reshape(1), out=gradient)",
+        "pass",
+        "test_linear.py -k whole_logits",
+    ),
+    Mutant(
+        "functional: the share of a masked class counts",
+        "functional/_kernels/cpu_classes.py",
+        "return rows.masked_fill(masked.scatter(1, target[:, None], False), 0)",
+        "return rows",
+        "test_linear.py -k masked_classes",
+    ),
+    Mutant(
         "audit: an accuracy at chance is not questioned",
         "audit/_doubts.py",
         "basics.accuracy_interval.low <= chance",
