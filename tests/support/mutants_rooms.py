@@ -8,6 +8,27 @@ CALIBRATED = "test_calibrated.py"
 
 ROOM_MUTANTS = [
     Mutant(
+        "functional: the closed form of the label embedding ignores the hinge",
+        "functional/_kernels/cpu_embedding.py",
+        "factor = similarity - confidence * slope * own_log_prob.exp()",
+        "factor = similarity",
+        "test_embedding_step.py -k by_autograd",
+    ),
+    Mutant(
+        "functional: the closed form of the label embedding learns where z2 is wrong",
+        "functional/_kernels/cpu_embedding.py",
+        "(embedded * right)[:, None]",
+        "embedded[:, None]",
+        "test_embedding_step.py -k by_autograd",
+    ),
+    Mutant(
+        "objectives: the closed form of the label embedding replaces the terms of a subclass",
+        "objectives/_label_embedding_closed.py",
+        'not vars(type(objective)).get("has_closed_form", False)',
+        "False",
+        "test_label_embedding_behaviour.py -k subclass",
+    ),
+    Mutant(
         "functional: only the last chunk of a linear layer gives its weights a gradient",
         "functional/_kernels/chunks.py",
         "total.addmm_(left, right)",

@@ -15,8 +15,12 @@ PART_OF_WEIGHTS = 4  # a chunk may be as large as this part of the weights, whos
 def slices(rows: int, classes: int, features: int, device: torch.device) -> list[slice]:
     """Return chunks of nearly the same size that cover all rows."""
     least = ENTRIES.get(device.type, ENTRIES_ELSEWHERE)
-    most = max(1, max(least, classes * features // PART_OF_WEIGHTS) // classes)
-    parts = max(1, -(-rows // most))
+    return split_rows(rows, max(least, classes * features // PART_OF_WEIGHTS) // classes)
+
+
+def split_rows(rows: int, most: int) -> list[slice]:
+    """Return chunks of nearly the same size with at most that many rows each, and at least one."""
+    parts = max(1, -(-rows // max(1, most)))
     size = max(1, -(-rows // parts))
     return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
 
