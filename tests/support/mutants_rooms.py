@@ -8,6 +8,20 @@ CALIBRATED = "test_calibrated.py"
 
 ROOM_MUTANTS = [
     Mutant(
+        "relations: the class matrix of smoothed groups keeps the whole share for kin",
+        "relations/_targets.py",
+        "return GroupedTargets(rows.group, 1 - moved, moved * rows.kin, moved * rows.rest)",
+        "return GroupedTargets(rows.group, 1 - moved, rows.kin, moved * rows.rest)",
+        "test_class_targets.py -k agree",
+    ),
+    Mutant(
+        "objectives: learned targets are taken for constants",
+        "objectives/_mixing.py",
+        "return None if self.free is not None else self._fixed_targets()",
+        "return self._fixed_targets()",
+        "test_class_targets.py -k learned",
+    ),
+    Mutant(
         "functional: the closed form of the label embedding ignores the hinge",
         "functional/_kernels/cpu_embedding.py",
         "factor = similarity - confidence * slope * own_log_prob.exp()",

@@ -10,15 +10,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from labelkin._checks import InputError, check_choice, check_count
+from labelkin.bench import _loss_cases as loss_cases
 from labelkin.bench import _references as references
 from labelkin.bench._growth import Compared, Comparison, Growth, Measure, measured
-from labelkin.bench._loss_cases import class_targets
 from labelkin.bench._measure import machine
 from labelkin.functional import ClassTargets, linear_cross_entropy
 
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]  # of features, weights and targets
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-KINDS = ("hard", "dense", "grouped", "ordinal", "sparse", "low-rank")
+KINDS = ("hard", *loss_cases.KINDS)
 LARGEST_DENSE = 20_000  # classes of a dense matrix
 CHECKED_ROWS = 16
 TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 3e-2}
@@ -79,10 +79,10 @@ def time_linear(
     peers = {name: run(loss, sizes) for name, loss in _peers(on_gpu).items()}
     found = []
     for kind in kinds:
-        if kind == "dense" and sizes["classes"] > LARGEST_DENSE:
-            notes.append(f"dense: a matrix of {sizes['classes']:,} x {sizes['classes']:,} is left out")
+        if kind in ("dense", "scaled") and sizes["classes"] > LARGEST_DENSE:
+            notes.append(f"{kind}: a matrix of {sizes['classes']:,} x {sizes['classes']:,} is left out")
             continue
-        targets = None if kind == "hard" else class_targets(kind, sizes["classes"], device)
+        targets = None if kind == "hard" else loss_cases.class_targets(kind, sizes["classes"], device)
         error = _check(targets, sizes, device, DTYPES[dtype])
         found.append(Compared(f"{kind}, {dtype}", sizes, run(_ours(targets), sizes), peers, error))
     growth = [_growth(over, sizes, run) for over in ("rows", "classes")]

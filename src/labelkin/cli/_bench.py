@@ -197,7 +197,10 @@ def linear(
     dtype: Annotated[str, Option(help="float32 or bfloat16. Default: bfloat16, or float32 on the CPU.")] = "",
     kinds: Annotated[
         list[str] | None,
-        Option("--kind", help="hard, dense, grouped, ordinal, sparse or low-rank; repeat for several. Default: all."),
+        Option(
+            "--kind",
+            help="hard, dense, scaled, grouped, ordinal, sparse or low-rank; repeat for several. Default: all.",
+        ),
     ] = None,
     repeats: Repeats = 10,
     output: Output = None,

@@ -46,6 +46,7 @@ from labelkin.functional._kernels.classes import (
     GroupedTargets,
     LowRankTargets,
     OrdinalTargets,
+    ScaledTargets,
     SparseTargets,
     sparse_targets,
 )
@@ -89,6 +90,7 @@ __all__ = [
     "GroupedTargets",
     "LowRankTargets",
     "OrdinalTargets",
+    "ScaledTargets",
     "SparseTargets",
     "SubspaceTerms",
     "TreeIndex",

@@ -26,7 +26,8 @@ def class_target_cross_entropy(logits: Tensor, target: Tensor, targets: ClassTar
     Args:
         logits: (..., K) before the softmax.
         target: (...,) class positions.
-        targets: the class matrix T: `DenseTargets`, `GroupedTargets`, `OrdinalTargets`, `SparseTargets` or `LowRankTargets`.
+        targets: the class matrix T: `DenseTargets`, `ScaledTargets`, `GroupedTargets`, `OrdinalTargets`, `SparseTargets` or
+            `LowRankTargets`.
 
     Returns:
         (...,) one loss per sample.

@@ -12,14 +12,22 @@ import torch
 from torch import Tensor
 
 from labelkin.functional._kernels import cpu_classes
-from labelkin.functional._kernels.cpu_classes import HARD
-from labelkin.functional._kernels.fused import fused, module, supports
+from labelkin.functional._kernels.cpu_classes import HARD, SCALED
+from labelkin.functional._kernels.fused import fused, module, supports, uses_triton
 
 
 class DenseTargets(NamedTuple):
     """A class matrix of any kind; row y is the target of class y."""
 
     matrix: Tensor  # (K, K)
+
+
+class ScaledTargets(NamedTuple):
+    """A class matrix with `own[y]` for the class itself and `scale[y] * matrix[y, k]` for the others."""
+
+    matrix: Tensor  # (K, K); its diagonal is not used
+    scale: Tensor  # (K,)
+    own: Tensor  # (K,)
 
 
 class GroupedTargets(NamedTuple):
@@ -58,13 +66,14 @@ class LowRankTargets(NamedTuple):
     own: Tensor  # (K,)
 
 
-ClassTargets = DenseTargets | GroupedTargets | OrdinalTargets | SparseTargets | LowRankTargets
+ClassTargets = DenseTargets | ScaledTargets | GroupedTargets | OrdinalTargets | SparseTargets | LowRankTargets
 CODES: dict[type[ClassTargets], int] = {
     DenseTargets: 0,
     GroupedTargets: 1,
     OrdinalTargets: 2,
     SparseTargets: 3,
     LowRankTargets: 4,
+    ScaledTargets: SCALED,
 }
 LARGEST_RANK = 128
 
@@ -74,6 +83,17 @@ def fits_classes(logits: Tensor, target: Tensor, targets: ClassTargets) -> bool:
     if target.is_floating_point() or not supports(logits) or logits.shape[:-1] != target.shape:
         return False
     return not isinstance(targets, LowRankTargets) or targets.left.shape[1] <= LARGEST_RANK
+
+
+def classes_pay(logits: Tensor, target: Tensor) -> bool:
+    """Return whether the kernels accept logits and targets and are faster than rows of the batch's size.
+
+    Class probabilities as targets, compiled code and `torch.func` need these rows. On the CPU they are faster: torch's
+    log-softmax there reads and writes each logit once.
+    """
+    if torch.compiler.is_compiling() or target.is_floating_point() or not supports(logits):
+        return False
+    return uses_triton(logits)
 
 
 def class_target_cross_entropy(logits: Tensor, target: Tensor, targets: ClassTargets) -> Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor
 from labelkin.functional._kernels.cpu_leaves import lowest
 
 ROWS = 64  # in memory at once
-HARD = 5  # the code of the identity matrix
+HARD, SCALED = 5, 6  # the codes of the identity matrix and of `ScaledTargets`
 
 
 def target_rows(target: Tensor, operands: Sequence[Tensor], code: int, classes: int) -> Tensor:
@@ -34,6 +34,9 @@ def target_rows(target: Tensor, operands: Sequence[Tensor], code: int, classes: 
     if code == HARD:
         rows = torch.zeros(len(target), classes, device=target.device)
         return rows.scatter(1, own_column, 1.0)
+    if code == SCALED:
+        matrix, scale, own = operands
+        return (matrix[target] * scale[target][:, None]).scatter(1, own_column, own[target][:, None])
     left, right, own = operands
     return (left[target] @ right.T).scatter_add(1, own_column, own[target][:, None])
 

@@ -13,7 +13,7 @@ import triton.language as tl
 
 from labelkin.functional._kernels.cpu_leaves import lowest as cut_off
 
-DENSE, GROUPED, ORDINAL, SPARSE, LOW_RANK, HARD = range(6)
+DENSE, GROUPED, ORDINAL, SPARSE, LOW_RANK, HARD, SCALED = range(7)
 
 
 @triton.jit
@@ -25,6 +25,9 @@ def _unmasked(share, value, column, label, lowest):
 def _targets(a, b, c, d, own, kin, rest, label, column, inside, classes, code: tl.constexpr):
     if code == 0:
         return tl.load(a + label * classes + column, mask=inside, other=0.0).to(tl.float32)
+    elif code == 6:
+        found = tl.load(a + label * classes + column, mask=inside, other=0.0).to(tl.float32) * kin
+        return tl.where(inside & (column == label), own, found)
     elif code == 1:
         same = tl.load(a + column, mask=inside, other=-1) == tl.load(a + label)
         return tl.where(inside, tl.where(column == label, own, tl.where(same, kin, rest)), 0.0)
@@ -39,7 +42,7 @@ def _shares(a, b, c, d, label, code: tl.constexpr):
     """Return the weights of the class itself, of related classes and of all others, or 0 if the kind of matrix has none."""
     if code == 1:
         return tl.load(b + label).to(tl.float32), tl.load(c + label).to(tl.float32), tl.load(d + label).to(tl.float32)
-    elif code == 2:
+    elif code == 2 or code == 6:
         return tl.load(c + label).to(tl.float32), tl.load(b + label).to(tl.float32), 0.0
     else:
         return 0.0, 0.0, 0.0
