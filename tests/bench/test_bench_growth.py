@@ -7,8 +7,10 @@ import torch
 from typer.testing import CliRunner
 
 from labelkin import InputError
-from labelkin.bench import Compared, Growth, Measure, Timing, time_linear
+from labelkin.bench import Compared, Growth, Measure, Timing, time_analysis, time_linear, time_loading
+from labelkin.bench import _analysis as analysis
 from labelkin.bench import _linear as linear
+from labelkin.bench import _loading as loading
 from labelkin.cli._bench import app
 
 LINEAR = ["linear", "--device", "cpu", "--rows", "16", "--features", "4", "--classes", "33", "--repeats", "1"]
@@ -75,3 +77,46 @@ def test_options_that_cannot_be_are_refused(options, sentence):
 def test_cuda_without_a_gpu_is_refused():
     with pytest.raises(InputError, match="needs a GPU"):
         time_linear(device="cuda")
+
+
+def test_loading_reads_every_image_once(tmp_path):
+    pytest.importorskip("PIL")
+    out = tmp_path / "loading.json"
+    options = ["--images", "24", "--size", "40", "--batch", "7", "--workers", "0", "--repeats", "1"]
+    printed = CliRunner().invoke(app, ["loading", *options, "-o", str(out)])
+    assert printed.exit_code == 0, printed.output
+    (row,) = json.loads(out.read_text())["rows"]
+    assert row["sizes"]["images"] == 24
+    assert row["per_second"] == pytest.approx(24 / row["ours"]["median"])
+    assert "in the process" in printed.stdout
+    assert "per second" in printed.stdout
+    loading.write_images(tmp_path / "files", 6)
+    assert len(list((tmp_path / "files").glob("class*/*.jpg"))) == 6
+
+
+def test_an_epoch_that_misses_images_is_not_timed(monkeypatch):
+    pytest.importorskip("PIL")
+    monkeypatch.setattr(loading.FileSplit, "__len__", lambda split: len(split.paths) + 1)
+    with pytest.raises((ArithmeticError, IndexError, InputError)):
+        time_loading(images=20, size=40, workers=[0], repeats=1)
+
+
+def test_analysis_agrees_with_its_peers(tmp_path):
+    out = tmp_path / "analysis.json"
+    options = ["--samples", "60", "--classes", "9", "--features", "3", "--repeats", "1", "-o", str(out)]
+    printed = CliRunner().invoke(app, ["analysis", *options])
+    assert printed.exit_code == 0, printed.output
+    found = json.loads(out.read_text())
+    compared = {row["case"]: row for row in found["rows"] if row["peers"]}
+    assert {"confusion_matrix", "label_distances"} <= set(compared)
+    assert all(row["error"] < 1e-6 for row in compared.values())
+    assert {one["case"] for one in found["growth"]} == {"confusion_matrix", "label_distances", "linkage_table"}
+
+
+def test_a_peer_that_computes_something_else_is_not_compared(monkeypatch):
+    peers = analysis._peers
+    monkeypatch.setattr(
+        analysis, "_peers", lambda given: {**peers(given), "label_distances": {"odd": lambda: given.distances + 1}}
+    )
+    with pytest.raises(ArithmeticError, match="label_distances differs from odd"):
+        time_analysis(samples=20, classes=8, features=2, repeats=1)

@@ -24,7 +24,8 @@ class Compared(NamedTuple):
     sizes: Mapping[str, int]
     ours: Measure
     peers: Mapping[str, Measure]
-    error: float | None = None  # relative error in the timed run, against float64
+    error: float | None = None  # largest relative difference to float64 or to a peer, in the timed run
+    units: int | None = None  # what a call processes, such as images, for a rate
 
     def ratio(self, peer: str) -> float:
         """Return labelkin's time divided by the peer's."""
@@ -96,6 +97,7 @@ def comparison_as_dict(found: Comparison) -> dict[str, Any]:
                     for name, peer in row.peers.items()
                 },
                 "error": row.error,
+                "per_second": None if row.units is None else row.units / row.ours.timing.median,
             }
             for row in found.rows
         ],

@@ -214,6 +214,41 @@ def linear(
     say_comparison(time_linear(device=device, dtype=dtype, repeats=repeats, **sizes, **chosen), output, json)
 
 
+@app.command()
+def loading(
+    images: Annotated[int, Option(help="Number of images.")] = 1000,
+    size: Annotated[int, Option(help="Height and width of the batches in pixels.")] = 224,
+    batch: Annotated[int, Option(help="Batch size.")] = 64,
+    workers: Annotated[
+        list[int] | None, Option(help="Worker processes; repeat for several numbers. Default: 0 and 2.")
+    ] = None,
+    repeats: Repeats = 3,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """Time reading, resizing and augmenting JPEG files, compared with torchvision if installed."""
+    from labelkin.bench import time_loading
+
+    found = time_loading(images=images, size=size, batch=batch, workers=workers or (0, 2), repeats=repeats)
+    say_comparison(found, output, json)
+
+
+@app.command()
+def analysis(
+    samples: Samples = 10_000,
+    classes: Classes = 200,
+    features: Features = 128,
+    repeats: Repeats = 5,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """Time the analysis of confusions and label vectors on one thread, compared with other packages if installed."""
+    from labelkin.bench import time_analysis
+
+    found = time_analysis(samples=samples, classes=classes, features=features, repeats=repeats)
+    say_comparison(found, output, json)
+
+
 @app.command("all")
 def every(json: Json = False) -> None:
     """Time metrics, NAA and tree losses at their default sizes."""

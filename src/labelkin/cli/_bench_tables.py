@@ -85,12 +85,14 @@ def say_comparison(found: Comparison, output: Path | None, json: bool) -> None:
     rows = []
     for row in found.rows:
         against = [_ratios(row.ratio(peer), row.memory_ratio(peer)) if peer in row.peers else "-" for peer in peers]
-        error = "-" if row.error is None else f"{row.error:.1e}"
+        if row.units is not None:
+            last = f"{row.units / row.ours.timing.median:,.0f}"
+        else:
+            last = "-" if row.error is None else f"{row.error:.1e}"
         milliseconds = f"{1e3 * row.ours.timing.median:.2f}"
-        rows.append(
-            (row.case, milliseconds, _spread(row.ours.timing), _mebibytes(row.ours.peak_bytes), *against, error)
-        )
-    heads = ("case", "ms", "range (ms)", "peak MiB", *(f"x {peer}" for peer in peers), "error")
+        rows.append((row.case, milliseconds, _spread(row.ours.timing), _mebibytes(row.ours.peak_bytes), *against, last))
+    what = "error" if found.rows[0].units is None else "per second"
+    heads = ("case", "ms", "range (ms)", "peak MiB", *(f"x {peer}" for peer in peers), what)
     say_table(heads, rows)
     say("")
     if peers:
