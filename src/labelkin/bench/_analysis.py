@@ -76,13 +76,14 @@ def time_analysis(*, samples: int = 10_000, classes: int = 200, features: int = 
 def _inputs(samples: int, classes: int, features: int) -> Inputs:
     draw = torch.Generator().manual_seed(0)
     target = torch.randint(classes, (samples,), generator=draw)
-    runs = []
-    for _ in range(2):
+
+    def predicted() -> Tensor:
         wrong = torch.rand(samples, generator=draw) < 0.3
-        runs.append(torch.where(wrong, torch.randint(classes, (samples,), generator=draw), target))
+        return torch.where(wrong, torch.randint(classes, (samples,), generator=draw), target)
+
     vectors = torch.randn(classes, features, generator=draw, dtype=torch.float64)
     taxonomy = Taxonomy.from_paths([(f"group{k % 7}", f"class{k}") for k in range(classes)])
-    return Inputs(target, *runs, vectors, analysis.label_distances(vectors), taxonomy)
+    return Inputs(target, predicted(), predicted(), vectors, analysis.label_distances(vectors), taxonomy)
 
 
 def _ours(given: Inputs) -> dict[str, Call]:

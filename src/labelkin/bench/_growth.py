@@ -66,20 +66,15 @@ class Comparison(NamedTuple):
 
 def measured(call: Callable[[], object], repeats: int, *, cuda: bool, warm_up: int = 2) -> Measure:
     """Time a call by the wall clock; on a GPU, also record its peak memory."""
-    wait = torch.cuda.synchronize if cuda else _nothing
     if not cuda:
         return Measure(timed(call, repeats, warm_up=warm_up, clock=time.perf_counter), None)
     call()
-    wait()
+    torch.cuda.synchronize()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
-    timing = timed(call, repeats, warm_up=warm_up, clock=time.perf_counter, wait=wait)
+    timing = timed(call, repeats, warm_up=warm_up, clock=time.perf_counter, wait=torch.cuda.synchronize)
     return Measure(timing, torch.cuda.max_memory_allocated() - before)
-
-
-def _nothing() -> None:
-    return None
 
 
 def comparison_as_dict(found: Comparison) -> dict[str, Any]:

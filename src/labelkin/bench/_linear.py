@@ -32,7 +32,7 @@ def time_linear(
     features: int = 0,
     classes: int = 0,
     dtype: str = "",
-    kinds: Sequence[str] = KINDS,
+    kinds: Sequence[str] | None = None,
     repeats: int = 10,
 ) -> Comparison:
     """Time `linear_cross_entropy` against a linear layer with cross entropy: forward and backward, hard targets for the peers.
@@ -45,7 +45,8 @@ def time_linear(
         features: width of the features. Default: 2,048, or 256 on the CPU.
         classes: number of classes. Default: 131,072, or 8,192 on the CPU.
         dtype: "float32" or "bfloat16". Default: bfloat16, or float32 on the CPU.
-        kinds: the targets: "hard", or kinds of class matrices. Dense matrices are left out above 20,000 classes.
+        kinds: the targets: "hard", or kinds of class matrices; None for all. Matrices with K x K entries are left out above
+            20,000 classes.
         repeats: number of steps; the median is reported.
 
     Returns:
@@ -72,6 +73,7 @@ def time_linear(
     check_count("repeats", repeats)
     dtype = dtype or ("bfloat16" if on_gpu else "float32")
     check_choice("dtype", dtype, tuple(DTYPES))
+    kinds = KINDS if kinds is None else kinds
     for kind in kinds:
         check_choice("kind", kind, KINDS)
     run = partial(_measured, device=device, dtype=DTYPES[dtype], repeats=repeats)

@@ -12,7 +12,7 @@ import torch
 
 from labelkin._checks import check_count
 from labelkin._extras import require
-from labelkin.bench._growth import Compared, Comparison, Growth, measured
+from labelkin.bench._growth import Compared, Comparison, Growth, Measure, measured
 from labelkin.bench._measure import machine
 from labelkin.data import Batches, FileSplit, Flip, Normalize, PadCrop, load
 
@@ -27,7 +27,8 @@ def time_loading(
 ) -> Comparison:
     """Time an epoch over JPEG files: decode, resize, crop at a random position, flip and normalize.
 
-    The files, 500 x 375 pixels, are written to a temporary folder. Starting the worker processes is part of an epoch.
+    The files, 500 x 375 pixels, are written to a temporary folder. Starting the worker processes is part of an epoch. Batches
+    end on the GPU if there is one, where labelkin augments and normalizes them.
 
     Args:
         images: number of images.
@@ -59,7 +60,7 @@ def time_loading(
         rows = []
         for count in workers:
             ours = time(partial(_ours, split, batch, count))
-            peers = {}
+            peers: dict[str, Measure] = {}
             if find_spec("torchvision") is not None:
                 peers["torchvision"] = time(_torchvision(Path(folder), size, batch, count, images))
             case = "in the process" if count == 0 else f"{count} workers"
@@ -67,7 +68,7 @@ def time_loading(
         steps = [images // 4, images // 2, images]
         parts = [split.take(torch.arange(step) * (images // step)) for step in steps]
         seconds = [time(partial(_ours, part, batch, workers[0])).timing.median for part in parts]
-    return Comparison("loading", machine(), rows, [Growth(rows[0].case, "images", steps, seconds)], notes)
+    return Comparison("loading", machine(_device()), rows, [Growth(rows[0].case, "images", steps, seconds)], notes)
 
 
 def write_images(folder: Path, count: int) -> None:
@@ -95,13 +96,24 @@ def _split(folder: Path, size: int) -> FileSplit:
     return FileSplit(paths=(*data.train.paths, *data.test.paths), targets=targets, form=data.train.form)
 
 
+def _device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
 def _ours(split: FileSplit, batch: int, workers: int) -> None:
     normalize = Normalize((0.5,) * 3, (0.25,) * 3)
-    steps = (PadCrop(PAD, fill="reflect"), Flip())
-    batches = Batches(split, batch_size=batch, shuffle=True, augment=steps, normalize=normalize, workers=workers)
+    batches = Batches(
+        split,
+        batch_size=batch,
+        shuffle=True,
+        device=_device(),
+        augment=(PadCrop(PAD, fill="reflect"), Flip()),
+        normalize=normalize,
+        workers=workers,
+    )
     seen = 0
     for one in batches.epoch(0):
-        seen += int(one.weight.sum())
+        seen += int(one.weight.sum())  # waits for the device
     _check_count(seen, len(split))
 
 
@@ -119,8 +131,16 @@ def _torchvision(folder: Path, size: int, batch: int, workers: int, images: int)
     files = datasets.ImageFolder(str(folder), transforms.Compose(steps))
 
     def epoch() -> None:
-        loader = torch.utils.data.DataLoader(files, batch_size=batch, shuffle=True, num_workers=workers)
-        _check_count(sum(len(targets) for _, targets in loader), images)
+        device = _device()
+        loader = torch.utils.data.DataLoader(
+            files, batch_size=batch, shuffle=True, num_workers=workers, pin_memory=device == "cuda"
+        )
+        seen = 0
+        for inputs, _ in loader:
+            seen += len(inputs.to(device))
+            if device == "cuda":
+                torch.cuda.synchronize()
+        _check_count(seen, images)
 
     return epoch
 

@@ -209,9 +209,10 @@ def linear(
     """Time the cross entropy of a linear layer without whole logits, forward and backward, for each kind of targets."""
     from labelkin.bench import time_linear
 
-    sizes = {"rows": rows, "features": features, "classes": classes}
-    chosen = {"kinds": kinds} if kinds else {}
-    say_comparison(time_linear(device=device, dtype=dtype, repeats=repeats, **sizes, **chosen), output, json)
+    found = time_linear(
+        device=device, rows=rows, features=features, classes=classes, dtype=dtype, kinds=kinds, repeats=repeats
+    )
+    say_comparison(found, output, json)
 
 
 @app.command()

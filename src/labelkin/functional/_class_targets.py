@@ -139,9 +139,13 @@ def _made_again(features: Tensor, weight: Tensor, bias: Tensor | None, task: _Ta
     def losses(x: Tensor, y: Tensor) -> Tensor:
         return fused("classes", F.linear(x, weight, bias), y, operands, task.options).to(task.factor.dtype)
 
-    parts = chunks.slices(len(features), *weight.shape, features.device)
+    parts = _parts(features, weight)
     found = [checkpoint(losses, features[rows], target[rows], use_reentrant=False) for rows in parts]
     return torch.cat([task.factor[:0], *found])
+
+
+def _parts(features: Tensor, weight: Tensor) -> list[slice]:
+    return chunks.slices(len(features), weight.shape[0], weight.shape[1], features.device)
 
 
 class _Linear(torch.autograd.Function):
@@ -179,7 +183,7 @@ def _losses(features: Tensor, weight: Tensor, bias: Tensor | None, task: _Task, 
     target, *operands = task.operands
     losses = torch.empty_like(task.factor)
     with chunks.linear_layer(features, weight, bias, dtype) as layer:
-        for rows in chunks.slices(len(features), *weight.shape, features.device):
+        for rows in _parts(features, weight):
             logits = layer(rows)
             losses[rows] = kernel(logits, operands, task.options).forward(
                 logits, [target[rows], *operands], task.options
@@ -200,7 +204,7 @@ def _with_gradients(
     target, *operands = task.operands
     losses = torch.empty_like(task.factor)
     with chunks.linear_layer(features, weight, bias, dtype, wanted) as layer:
-        for rows in chunks.slices(len(features), *weight.shape, features.device):
+        for rows in _parts(features, weight):
             logits = layer(rows)
             step = kernel(logits, operands, task.options).with_gradient
             losses[rows], gradient = step(logits, factor[rows], [target[rows], *operands], task.options)

@@ -60,8 +60,13 @@ def closed_walk(
     share = batch.weight * objective._class_factor(batch, exact)
     coefficients = _coefficients(objective, samples)
     size = entries * (LARGER_ON_CUDA if flat.is_cuda else 1) // objective.num_classes
-    rows_of_terms, of_tree, right, predicted = [], [], [], []
+    rows_of_terms: list[Tensor] = []
+    of_tree: list[Tensor] = []
+    right: list[Tensor] = []
+    predicted: list[Tensor] = []
     dtype, head, other = kernels.dtype_of(flat), objective.head, objective.similarity_head
+    assert isinstance(head, nn.Linear)
+    assert isinstance(other, nn.Linear)
     options = objective._closed_options()
     embedding = objective._embedding_in_chunks(wanted)
     first = (of_features, "head.weight" in wanted, "head.bias" in wanted)
@@ -112,7 +117,8 @@ def _coefficients(objective: LabelEmbedding, samples: Tensor) -> _Coefficients:
         terms = torch.zeros(5, dtype=samples.dtype, device=samples.device, requires_grad=True)
         tree = torch.zeros(len(objective._tree_term_names()), dtype=samples.dtype, device=samples.device)
         tree.requires_grad_()
-        sums = Sums(*terms.unbind(), tree=tree, weight=samples, right=samples)
+        hard, soft, similarity, confidence, embedding = terms.unbind()
+        sums = Sums(hard, soft, similarity, confidence, embedding, tree, weight=samples, right=samples)
         total = objective._total(objective._terms(sums, samples, torch.ones_like(samples)))
         return _Coefficients(*torch.autograd.grad(total, (terms, tree), materialize_grads=True))
 

@@ -52,7 +52,7 @@ class Layer:
     def __init__(
         self, features: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype, wanted: Sequence[bool]
     ) -> None:
-        self._features, self._dtype_of_bias = features, None if bias is None else bias.dtype
+        self._features, self._dtype_of_bias = features, weight.dtype if bias is None else bias.dtype
         self._weight, self._bias = weight.to(dtype), None if bias is None else bias.to(dtype)
         of_features, of_weight, of_bias = wanted
         self._of_features = torch.empty_like(features) if of_features else None
