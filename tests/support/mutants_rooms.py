@@ -8,6 +8,62 @@ CALIBRATED = "test_calibrated.py"
 
 ROOM_MUTANTS = [
     Mutant(
+        "relations: the class matrix of smoothed groups keeps the whole share for kin",
+        "relations/_targets.py",
+        "return GroupedTargets(rows.group, 1 - moved, moved * rows.kin, moved * rows.rest)",
+        "return GroupedTargets(rows.group, 1 - moved, rows.kin, moved * rows.rest)",
+        "test_class_targets.py -k agree",
+    ),
+    Mutant(
+        "objectives: learned targets are taken for constants",
+        "objectives/_mixing.py",
+        "return None if self.free is not None else self._fixed_targets()",
+        "return self._fixed_targets()",
+        "test_class_targets.py -k learned",
+    ),
+    Mutant(
+        "functional: the closed form of the label embedding ignores the hinge",
+        "functional/_kernels/cpu_embedding.py",
+        "factor = similarity - confidence * slope * own_log_prob.exp()",
+        "factor = similarity",
+        "test_embedding_step.py -k by_autograd",
+    ),
+    Mutant(
+        "functional: the closed form of the label embedding learns where z2 is wrong",
+        "functional/_kernels/cpu_embedding.py",
+        "(embedded * right)[:, None]",
+        "embedded[:, None]",
+        "test_embedding_step.py -k by_autograd",
+    ),
+    Mutant(
+        "objectives: the closed form of the label embedding replaces the terms of a subclass",
+        "objectives/_label_embedding_closed.py",
+        'not vars(type(objective)).get("has_closed_form", False)',
+        "False",
+        "test_label_embedding_behaviour.py -k subclass",
+    ),
+    Mutant(
+        "functional: only the last chunk of a linear layer gives its weights a gradient",
+        "functional/_kernels/chunks.py",
+        "total.addmm_(left, right)",
+        "total.addmm_(left, right, beta=0)",
+        "test_linear.py -k whole_logits",
+    ),
+    Mutant(
+        "functional: a linear layer in chunks forgets what its loss is multiplied by",
+        "functional/_kernels/chunks.py",
+        "torch.mul(gradient, factor.reshape(1), out=gradient)",
+        "pass",
+        "test_linear.py -k whole_logits",
+    ),
+    Mutant(
+        "functional: the share of a masked class counts",
+        "functional/_kernels/cpu_classes.py",
+        "return rows.masked_fill(masked.scatter(1, target[:, None], False), 0)",
+        "return rows",
+        "test_linear.py -k masked_classes",
+    ),
+    Mutant(
         "audit: an accuracy at chance is not questioned",
         "audit/_doubts.py",
         "basics.accuracy_interval.low <= chance",

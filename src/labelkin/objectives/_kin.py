@@ -80,6 +80,7 @@ class Kin(LabelEmbedding):
     """
 
     revision: ClassVar[int] = 2  # "means" became the default
+    has_closed_form: ClassVar[bool] = True  # without nodes
     linear_in_target: ClassVar[bool] = True
     takes_nodes: ClassVar[bool] = True
     renamed_options: ClassVar[Mapping[str, str]] = {}
