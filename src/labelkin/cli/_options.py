@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from typer import Option
 
 from labelkin._checks import InputError
+from labelkin.cli._fine_tuning_options import FineTuningOptions
 from labelkin.cli._option_groups import assignments, grids, seconds, whole_numbers, words
 
 DATA = (
@@ -190,7 +191,7 @@ class DataOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
+class TrainingOptions(FineTuningOptions):
     """Options of `labelkin.training.Settings`."""
 
     epochs: Annotated[int, Option(help="Number of epochs.", rich_help_panel="Training")] = 10

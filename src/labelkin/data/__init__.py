@@ -35,12 +35,14 @@ if TYPE_CHECKING:
     from labelkin.data._inventory import fetch_by_name as fetch_by_name
     from labelkin.data._inventory import inventory as inventory
     from labelkin.data._loading import load as load
+    from labelkin.data._loading import reads_image_files as reads_image_files
     from labelkin.data._locate import cache_folder as cache_folder
     from labelkin.data._locate import data_folders as data_folders
     from labelkin.data._locate import download_files as download_files
     from labelkin.data._locate import find_files as find_files
     from labelkin.data._locate import find_or_download as find_or_download
     from labelkin.data._order import Ints as Ints
+    from labelkin.data._order import samples_at_once as samples_at_once
     from labelkin.data._order import shard as shard
     from labelkin.data._order import shuffled as shuffled
     from labelkin.data._readers.arrays import CLASS_NAME_KEYS as CLASS_NAME_KEYS
@@ -100,8 +102,9 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_fingerprint": ["digest", "fingerprint", "hash_lines", "listing_digest"],
         "_held_out": ["read_held_out"],
         "_inventory": ["fetch_by_name", "inventory"],
+        "_loading": ["reads_image_files"],
         "_locate": ["find_or_download"],
-        "_order": ["Ints", "shard", "shuffled"],
+        "_order": ["Ints", "samples_at_once", "shard", "shuffled"],
         "_readers.arrays": ["CLASS_NAME_KEYS", "TARGET_KEYS", "check_finite", "labels_beside"],
         "_readers.folders": ["SPLIT_NAMES"],
         "_readers.images": ["OnError"],

@@ -16,7 +16,7 @@ from labelkin.runs._identity import data_id, run_id
 from labelkin.runs._run_files import locked
 from labelkin.runs._setup import check_machine, environment, is_other_process, saved_context
 from labelkin.runs._spec import RunSpec
-from labelkin.runs._workspace import DataWorkspace
+from labelkin.runs._workspace import DataWorkspace, preprocessing_for
 from labelkin.training import Classify, Place, Progress, Trained, Trainer, build_model, check_accumulation, resolved
 
 __all__ = ["COMMAND", "KIND", "check", "data_files", "fingerprint", "train"]
@@ -28,12 +28,14 @@ COMMAND = "evaluate"
 def check(spec: RunSpec, workspace: DataWorkspace) -> None:
     """Refuse a run that the data, the objective or the machine do not allow, before any training."""
     workspace.try_objective(spec)
-    if spec.backbone in models.BACKBONES or (spec.backbone is not None and ":" not in spec.backbone):
-        shape = workspace.dataset.shape  # read outside the `with`, which would put the data on the meta device
-        with torch.device("meta"):
-            models.build(spec.backbone, shape)
+    dataset = workspace.prepared(spec)
+    if spec.backbone is not None and ":" not in spec.backbone:
+        drawn = {"pretrained": False} if models.is_pretrained(spec.backbone) else {}
+        expected = preprocessing_for(spec)
+        with torch.device("meta"):  # without memory; the data were read before
+            models.build(spec.backbone, dataset.shape, preprocessing=expected, **drawn)
     check_accumulation(OBJECTIVES[spec.objective], spec.settings)
-    Classify(workspace.dataset, workspace.context.tree()).batches(spec.settings, Place(torch.device("cpu")))
+    Classify(dataset, workspace.context.tree()).batches(spec.settings, Place(torch.device("cpu")))
     check_machine(spec.settings)
 
 
@@ -48,11 +50,19 @@ def train(
 ) -> Trained:
     """Train a classifier; see `labelkin.runs.train_run`."""
     check(spec, workspace)
-    dataset = workspace.dataset
+    dataset = workspace.prepared(spec)
     backbone = spec.backbone or models.default(dataset.shape)
     options = resolved(spec.options, workspace.context.classes)
     context = workspace.context.afresh()
-    model = build_model(spec.objective, options, backbone, dataset.shape, context, seed=spec.settings.seed)
+    model = build_model(
+        spec.objective,
+        options,
+        backbone,
+        dataset.shape,
+        context,
+        seed=spec.settings.seed,
+        preprocessing=preprocessing_for(spec),
+    )
     task = Classify(dataset, context.tree())
     folder = None if path is None else RunFolder(os.fspath(path))
     trainer = Trainer(model, task, spec.settings, checkpoint=folder, progress=progress, log=log)
@@ -103,6 +113,8 @@ def _begin(
         "mean": dataset.normalize.mean,
         "std": dataset.normalize.std,
     }
+    if (expected := preprocessing_for(spec)) is not None:
+        setup["preprocessing"] = {**expected._asdict(), "mean": list(expected.mean), "std": list(expected.std)}
     RunFolder.create(folder.path, config, setup)
 
 

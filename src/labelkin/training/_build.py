@@ -87,7 +87,15 @@ def _read_matrix(option: str, path: Path) -> torch.Tensor:
 
 
 def build_model(
-    objective: str, options: Mapping[str, Any], backbone: str, shape: tuple[int, ...], context: Context, *, seed: int
+    objective: str,
+    options: Mapping[str, Any],
+    backbone: str,
+    shape: tuple[int, ...],
+    context: Context,
+    *,
+    seed: int,
+    preprocessing: models.Preprocessing | None = None,
+    weights: bool = True,
 ) -> Model:
     """Build a model.
 
@@ -100,8 +108,11 @@ def build_model(
         shape: The shape of one sample.
         context: Classes, taxonomy and training data for the objective.
         seed: Seed of the initial weights.
+        preprocessing: What the backbone's weights expect of images; None leaves the inputs as they are.
+        weights: Whether to load the weights of a pretrained backbone; not needed if those of a run replace them.
     """
     torch.manual_seed(seed)
-    net = models.build(backbone, shape)
+    drawn = {"pretrained": False} if not weights and models.is_pretrained(backbone) else {}
+    net = models.build(backbone, shape, preprocessing=preprocessing, **drawn)
     head = OBJECTIVES[objective].build(context.with_features(net.features), **options)
     return Model(net, head)

@@ -11,6 +11,7 @@ PRECISIONS = ("32-true", "64-true", "bf16-mixed")
 EVALUATIONS = ("eval", "batch-statistics")
 REPORTS = ("auto", "last", "best-test")
 GRAPHS = ("auto", "on", "off")
+PREPROCESSINGS = ("weights", "data")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,8 @@ class Settings:
             possible), "on" (raise an error where it is not) or "off".
         calibration: The share of the training samples, 0 to 0.5, that a run holds out to fit a temperature on; 0 holds out
             none. Data with a validation split use that split instead.
+        preprocessing: How images are prepared: "weights" (as the pretrained weights of the backbone expect it), "data" (by the
+            mean and deviation of the training data), or None for "weights" if the backbone has pretrained weights.
 
     Example:
         >>> Settings(epochs=3, optimizer="sgd", lr=0.1).epochs
@@ -80,6 +83,7 @@ class Settings:
     workers: int = 0
     graph: str = "auto"
     calibration: float = 0.05
+    preprocessing: str | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -94,6 +98,8 @@ class Settings:
         check_choice("evaluation", self.evaluation, EVALUATIONS)
         check_choice("report", self.report, REPORTS)
         check_choice("graph", self.graph, GRAPHS)
+        if self.preprocessing is not None:
+            check_choice("preprocessing", self.preprocessing, PREPROCESSINGS)
         check_number("lr", self.lr, low=0, open_low=True)
         check_number("momentum", self.momentum, low=0, high=1)
         check_number("weight_decay", self.weight_decay, low=0)

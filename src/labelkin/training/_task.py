@@ -11,7 +11,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from labelkin import metrics
 from labelkin._checks import InputError, near
-from labelkin.data import AUGMENTATIONS, Batches, Dataset, Minibatch
+from labelkin.data import AUGMENTATIONS, Batches, Dataset, Minibatch, samples_at_once
 from labelkin.structure import Taxonomy
 from labelkin.training._decisions import decide_test, fit_calibration
 from labelkin.training._final_metrics import final_metrics
@@ -209,7 +209,7 @@ class Classify(Task):
             split = self.dataset.splits[part]
             self._ordered[part] = Batches(
                 split,
-                batch_size=min(EVALUATION_BATCH * place.world, len(split)),
+                batch_size=min(samples_at_once(split.shape, EVALUATION_BATCH) * place.world, len(split)),
                 device=place.device,
                 normalize=self.dataset.normalize,
                 rank=place.rank,
