@@ -8,6 +8,27 @@ CALIBRATED = "test_calibrated.py"
 
 ROOM_MUTANTS = [
     Mutant(
+        "models: gray images are normalized by the first channel",
+        "models/_preprocessing.py",
+        "(x - self.mean) / self.std",
+        "(x - self.mean[:1]) / self.std[:1]",
+        "test_pretrained.py -k gray",
+    ),
+    Mutant(
+        "training: frozen features are computed in training mode",
+        "training/_frozen.py",
+        "backbone.to(device).eval()",
+        "backbone.to(device)",
+        "test_frozen.py -k evaluation_mode",
+    ),
+    Mutant(
+        "training: frozen features do not depend on the weights",
+        "training/_frozen.py",
+        "tensors = {**backbone.state_dict(), ",
+        "tensors = {",
+        "test_frozen.py -k by_content",
+    ),
+    Mutant(
         "audit: an accuracy at chance is not questioned",
         "audit/_doubts.py",
         "basics.accuracy_interval.low <= chance",

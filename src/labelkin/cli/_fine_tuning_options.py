@@ -21,3 +21,11 @@ class FineTuningOptions:
             rich_help_panel=PANEL,
         ),
     ] = None
+    freeze: Annotated[
+        bool,
+        Option(
+            "--freeze",
+            help="Train only the head of a pretrained backbone. Its features are computed once and kept.",
+            rich_help_panel=PANEL,
+        ),
+    ] = False

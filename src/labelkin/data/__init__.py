@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from labelkin.data._augment import augment as augment
     from labelkin.data._batches import Batches as Batches
     from labelkin.data._batches import Minibatch as Minibatch
+    from labelkin.data._content import file_digests as file_digests
+    from labelkin.data._content import split_digest as split_digest
     from labelkin.data._dataset import ArraySplit as ArraySplit
     from labelkin.data._dataset import Dataset as Dataset
     from labelkin.data._dataset import FileSplit as FileSplit
@@ -98,6 +100,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_sets.text_trees": ["out_of_scope"],
     },
     internal={
+        "_content": ["file_digests", "split_digest"],
         "_dataset": ["class_names"],
         "_fingerprint": ["digest", "fingerprint", "hash_lines", "listing_digest"],
         "_held_out": ["read_held_out"],

@@ -61,6 +61,9 @@ class Prepare(nn.Module):
         """Shape of a prepared image."""
         return len(self.mean), self.size, self.size
 
+    def extra_repr(self) -> str:
+        return f"size={self.size}, resize={self.resize}"
+
     def forward(self, x: Tensor) -> Tensor:
         x = x.expand(-1, len(self.mean), -1, -1)
         height, width = x.shape[-2:]

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from labelkin import models
+from labelkin._checks import InputError
 from labelkin.data import SPLIT_NAMES, Dataset, fingerprint, labels_beside, sample_format
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.runs._folder import RunFolder
@@ -17,7 +18,23 @@ from labelkin.runs._run_files import locked
 from labelkin.runs._setup import check_machine, environment, is_other_process, saved_context
 from labelkin.runs._spec import RunSpec
 from labelkin.runs._workspace import DataWorkspace, preprocessing_for
-from labelkin.training import Classify, Place, Progress, Trained, Trainer, build_model, check_accumulation, resolved
+from labelkin.structure import Taxonomy
+from labelkin.training import (
+    Classify,
+    Model,
+    Place,
+    Progress,
+    Settings,
+    Trained,
+    Trainer,
+    WithBackbone,
+    build_model,
+    check_accumulation,
+    frozen_dataset,
+    make_fabric,
+    place_of,
+    resolved,
+)
 
 __all__ = ["COMMAND", "KIND", "check", "data_files", "fingerprint", "train"]
 
@@ -34,6 +51,12 @@ def check(spec: RunSpec, workspace: DataWorkspace) -> None:
         expected = preprocessing_for(spec)
         with torch.device("meta"):  # without memory; the data were read before
             models.build(spec.backbone, dataset.shape, preprocessing=expected, **drawn)
+    if spec.settings.freeze and not models.is_pretrained(spec.backbone):
+        named = "the default backbone" if spec.backbone is None else repr(spec.backbone)
+        raise InputError(
+            f"freeze: {named} has no pretrained weights, so its features would be random; choose a pretrained backbone, such "
+            "as --backbone efficientnet-lite0 (in Python: backbone='efficientnet-lite0')."
+        )
     check_accumulation(OBJECTIVES[spec.objective], spec.settings)
     Classify(dataset, workspace.context.tree()).batches(spec.settings, Place(torch.device("cpu")))
     check_machine(spec.settings)
@@ -63,16 +86,42 @@ def train(
         seed=spec.settings.seed,
         preprocessing=preprocessing_for(spec),
     )
-    task = Classify(dataset, context.tree())
     folder = None if path is None else RunFolder(os.fspath(path))
-    trainer = Trainer(model, task, spec.settings, checkpoint=folder, progress=progress, log=log)
     with nullcontext() if folder is None or is_other_process() else locked(folder.path):
         if folder is not None:
             _begin(folder, spec, backbone, dataset, context, options)
-        trained = trainer.fit(resume=resume)
+        if spec.settings.freeze:
+            trained = _train_head(spec.settings, model, dataset, context.tree(), folder, resume, progress, log)
+        else:
+            task = Classify(dataset, context.tree())
+            trainer = Trainer(model, task, spec.settings, checkpoint=folder, progress=progress, log=log)
+            trained = trainer.fit(resume=resume)
         if torch.distributed.is_initialized():
             torch.distributed.barrier()  # the first process writes the files that the others read
     return trained
+
+
+def _train_head(
+    settings: Settings,
+    model: Model,
+    dataset: Dataset,
+    taxonomy: Taxonomy,
+    folder: RunFolder | None,
+    resume: bool,
+    progress: Callable[[int], Progress],
+    log: Callable[[Mapping[str, float]], None],
+) -> Trained:
+    """Train the objective of a model on the features of its backbone; the result is the whole model."""
+    device = place_of(make_fabric(settings)).device
+    with progress(1) as shown:
+        features = frozen_dataset(dataset, model.backbone, device=device, note=shown.note)
+    head = Model(torch.nn.Identity(), model.objective)
+    checkpoint = None if folder is None else WithBackbone(folder, model.backbone)
+    task = Classify(features, taxonomy)
+    trained = Trainer(head, task, settings, checkpoint=checkpoint, progress=progress, log=log).fit(resume=resume)
+    example = next(model.objective.parameters())
+    model.backbone.to(example.device, example.dtype)
+    return trained._replace(model=model.eval())
 
 
 def data_files(spec: RunSpec) -> Iterator[Path]:

@@ -22,6 +22,7 @@ RENAMED_OPTIONS: dict[tuple[str, str], str] = {
 ADDED_SETTINGS: dict[str, Any] = {
     "calibration": 0.0,  # earlier runs held out nothing
     "preprocessing": "data",  # earlier runs normalized all images by the data
+    "freeze": False,
 }
 # (objective, revision) -> options that state the defaults of that revision
 FORMER_DEFAULTS: dict[tuple[str, int], dict[str, Any]] = {

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from labelkin.training._decisions import decide_test as decide_test
     from labelkin.training._decisions import fit_calibration as fit_calibration
     from labelkin.training._fabric import make_fabric as make_fabric
+    from labelkin.training._fabric import place_of as place_of
     from labelkin.training._final_metrics import final_metrics as final_metrics
+    from labelkin.training._frozen import WithBackbone as WithBackbone
+    from labelkin.training._frozen import frozen_dataset as frozen_dataset
     from labelkin.training._interrupt import Diverged as Diverged
     from labelkin.training._interrupt import Interrupted as Interrupted
     from labelkin.training._interrupt import StopAfterStep as StopAfterStep
@@ -52,8 +55,9 @@ __getattr__, __dir__, __all__ = lazy_exports(
     internal={
         "_build": ["build_model", "context_for", "resolved", "taxonomy_for"],
         "_decisions": ["Calibration", "decide_test", "fit_calibration"],
-        "_fabric": ["make_fabric"],
+        "_fabric": ["make_fabric", "place_of"],
         "_final_metrics": ["final_metrics"],
+        "_frozen": ["WithBackbone", "frozen_dataset"],
         "_interrupt": ["StopAfterStep"],
         "_loop": ["check_accumulation"],
         "_optimizer": ["parameter_groups"],

@@ -50,6 +50,8 @@ class Settings:
             none. Data with a validation split use that split instead.
         preprocessing: How images are prepared: "weights" (as the pretrained weights of the backbone expect it), "data" (by the
             mean and deviation of the training data), or None for "weights" if the backbone has pretrained weights.
+        freeze: Whether to keep the weights of a pretrained backbone as they are: its features are computed once and kept in
+            labelkin's cache, and only the head is trained.
 
     Example:
         >>> Settings(epochs=3, optimizer="sgd", lr=0.1).epochs
@@ -84,6 +86,7 @@ class Settings:
     graph: str = "auto"
     calibration: float = 0.05
     preprocessing: str | None = None
+    freeze: bool = False
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -115,6 +118,11 @@ class Settings:
                 raise InputError(f"{name}: expected a list of {expected}, got {given!r}.")
             object.__setattr__(self, name, tuple(given))
         object.__setattr__(self, "calibration", float(self.calibration))
+        if self.freeze and self.augment:
+            raise InputError(
+                f"augment: frozen features are computed once, from the images as they are, got {', '.join(self.augment)}; "
+                "leave augment out, or train without freeze."
+            )
 
     @classmethod
     def of(cls, **values: Any) -> Self:
