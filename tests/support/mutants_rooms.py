@@ -8,6 +8,34 @@ CALIBRATED = "test_calibrated.py"
 
 ROOM_MUTANTS = [
     Mutant(
+        "training: the averages of the weights do not warm up",
+        "training/_averages.py",
+        "min(self.decay, (1 + self.steps) / (10 + self.steps))",
+        "self.decay",
+        "test_fine_tuning.py -k formula",
+    ),
+    Mutant(
+        "training: a frozen backbone updates its batch statistics",
+        "training/_loop.py",
+        "self.model.backbone.train(not frozen)",
+        "self.model.backbone.train()",
+        "test_fine_tuning.py -k turn",
+    ),
+    Mutant(
+        "training: captured steps give the backbone the rate of the head",
+        "training/_captured_steps.py",
+        "own.copy_(rate * scale)",
+        "own.copy_(rate)",
+        "test_fine_tuning.py -k captured",
+    ),
+    Mutant(
+        "training: training stops one epoch late",
+        "training/_loop.py",
+        "len(values) - 1 - values.index(max(values))",
+        "len(values) - 2 - values.index(max(values))",
+        "test_fine_tuning.py -k stops",
+    ),
+    Mutant(
         "models: gray images are normalized by the first channel",
         "models/_preprocessing.py",
         "(x - self.mean) / self.std",

@@ -29,3 +29,29 @@ class FineTuningOptions:
             rich_help_panel=PANEL,
         ),
     ] = False
+    backbone_lr: Annotated[
+        float,
+        Option(help="Multiply the learning rate of the backbone by this factor.", metavar="F", rich_help_panel=PANEL),
+    ] = 1.0
+    unfreeze_after: Annotated[
+        int, Option(help="Train only the head for this many epochs, then all.", metavar="N", rich_help_panel=PANEL)
+    ] = 0
+    ema: Annotated[
+        float,
+        Option(
+            help="Evaluate and keep a moving average of the weights, with this decay.",
+            metavar="DECAY",
+            rich_help_panel=PANEL,
+        ),
+    ] = 0.0
+    patience: Annotated[
+        int | None,
+        Option(
+            help="Stop after this many epochs without a better result on the validation split.",
+            metavar="N",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+    dropout: Annotated[
+        float, Option(help="Probability of dropping a feature before the head.", metavar="P", rich_help_panel=PANEL)
+    ] = 0.0

@@ -30,6 +30,7 @@ from labelkin.training import (
     WithBackbone,
     build_model,
     check_accumulation,
+    check_patience,
     frozen_dataset,
     make_fabric,
     place_of,
@@ -58,7 +59,9 @@ def check(spec: RunSpec, workspace: DataWorkspace) -> None:
             "as --backbone efficientnet-lite0 (in Python: backbone='efficientnet-lite0')."
         )
     check_accumulation(OBJECTIVES[spec.objective], spec.settings)
-    Classify(dataset, workspace.context.tree()).batches(spec.settings, Place(torch.device("cpu")))
+    task = Classify(dataset, workspace.context.tree())
+    check_patience(task, spec.settings)
+    task.batches(spec.settings, Place(torch.device("cpu")))
     check_machine(spec.settings)
 
 
@@ -85,6 +88,7 @@ def train(
         context,
         seed=spec.settings.seed,
         preprocessing=preprocessing_for(spec),
+        dropout=spec.settings.dropout,
     )
     folder = None if path is None else RunFolder(os.fspath(path))
     with nullcontext() if folder is None or is_other_process() else locked(folder.path):
@@ -115,7 +119,7 @@ def _train_head(
     device = place_of(make_fabric(settings)).device
     with progress(1) as shown:
         features = frozen_dataset(dataset, model.backbone, device=device, note=shown.note)
-    head = Model(torch.nn.Identity(), model.objective)
+    head = Model(torch.nn.Identity(), model.objective, dropout=settings.dropout)
     checkpoint = None if folder is None else WithBackbone(folder, model.backbone)
     task = Classify(features, taxonomy)
     trained = Trainer(head, task, settings, checkpoint=checkpoint, progress=progress, log=log).fit(resume=resume)

@@ -23,6 +23,11 @@ ADDED_SETTINGS: dict[str, Any] = {
     "calibration": 0.0,  # earlier runs held out nothing
     "preprocessing": "data",  # earlier runs normalized all images by the data
     "freeze": False,
+    "backbone_lr": 1.0,
+    "unfreeze_after": 0,
+    "ema": 0.0,
+    "patience": None,
+    "dropout": 0.0,
 }
 # (objective, revision) -> options that state the defaults of that revision
 FORMER_DEFAULTS: dict[tuple[str, int], dict[str, Any]] = {

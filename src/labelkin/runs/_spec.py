@@ -63,6 +63,9 @@ class RunSpec:
                 raise InputError(f"{name}: expected a name, or nothing for the default, got {choice!r}.")
         if self.settings.calibration and is_corpus(self.data):  # sentences are searched for, not decided
             object.__setattr__(self, "settings", replace(self.settings, calibration=0.0))
+        for name in ("freeze", "dropout") if is_corpus(self.data) else ():
+            if given := getattr(self.settings, name):
+                raise InputError(f"{name}: applies to classifiers, not to translation, got {given}; leave it out.")
         if self.settings.preprocessing is None:
             chosen = "weights" if is_pretrained(self.backbone) else "data"
             object.__setattr__(self, "settings", replace(self.settings, preprocessing=chosen))

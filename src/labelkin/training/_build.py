@@ -96,6 +96,7 @@ def build_model(
     seed: int,
     preprocessing: models.Preprocessing | None = None,
     weights: bool = True,
+    dropout: float = 0.0,
 ) -> Model:
     """Build a model.
 
@@ -110,9 +111,10 @@ def build_model(
         seed: Seed of the initial weights.
         preprocessing: What the backbone's weights expect of images; None leaves the inputs as they are.
         weights: Whether to load the weights of a pretrained backbone; not needed if those of a run replace them.
+        dropout: The probability with which a feature is set to 0 in training.
     """
     torch.manual_seed(seed)
     drawn = {"pretrained": False} if not weights and models.is_pretrained(backbone) else {}
     net = models.build(backbone, shape, preprocessing=preprocessing, **drawn)
     head = OBJECTIVES[objective].build(context.with_features(net.features), **options)
-    return Model(net, head)
+    return Model(net, head, dropout=dropout)

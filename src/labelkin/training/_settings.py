@@ -52,6 +52,12 @@ class Settings:
             mean and deviation of the training data), or None for "weights" if the backbone has pretrained weights.
         freeze: Whether to keep the weights of a pretrained backbone as they are: its features are computed once and kept in
             labelkin's cache, and only the head is trained.
+        backbone_lr: A factor of the learning rate for the backbone's parameters.
+        unfreeze_after: Epochs in which only the head is trained before the backbone is trained as well.
+        ema: The decay of an exponential moving average of the weights, which is evaluated and kept instead of the last
+            weights; 0 does not average.
+        patience: Stop after this many epochs without a better result on the validation split; None trains all epochs.
+        dropout: The probability with which features are set to 0 before the head in training.
 
     Example:
         >>> Settings(epochs=3, optimizer="sgd", lr=0.1).epochs
@@ -87,13 +93,18 @@ class Settings:
     calibration: float = 0.05
     preprocessing: str | None = None
     freeze: bool = False
+    backbone_lr: float = 1.0
+    unfreeze_after: int = 0
+    ema: float = 0.0
+    patience: int | None = None
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
             object.__setattr__(self, field.name, plain(getattr(self, field.name)))
         for name in ("epochs", "batch_size", "accumulate", "threads", "devices"):
             check_count(name, getattr(self, name))
-        for name in ("warmup", "seed", "workers"):
+        for name in ("warmup", "seed", "workers", "unfreeze_after"):
             check_count(name, getattr(self, name), least=0)
         check_choice("optimizer", self.optimizer, OPTIMIZERS)
         check_choice("schedule", self.schedule, SCHEDULES)
@@ -108,6 +119,13 @@ class Settings:
         check_number("weight_decay", self.weight_decay, low=0)
         check_number("gamma", self.gamma, low=0, high=1, open_low=True)
         check_number("calibration", self.calibration, low=0, high=0.5)
+        check_number("backbone_lr", self.backbone_lr, low=0, open_low=True)
+        for name in ("ema", "dropout"):
+            check_number(name, getattr(self, name), low=0, high=1)
+            if getattr(self, name) == 1:
+                raise InputError(f"{name}: expected a number below 1, got 1.")
+        if self.patience is not None:
+            check_count("patience", self.patience)
         if self.clip is not None:
             check_number("clip", self.clip, low=0, open_low=True)
         if self.warmup >= self.epochs:
@@ -118,6 +136,27 @@ class Settings:
                 raise InputError(f"{name}: expected a list of {expected}, got {given!r}.")
             object.__setattr__(self, name, tuple(given))
         object.__setattr__(self, "calibration", float(self.calibration))
+        self._check_frozen()
+
+    def _check_frozen(self) -> None:
+        """Refuse settings that contradict a frozen backbone."""
+        if self.freeze and self.unfreeze_after:
+            raise InputError(
+                f"unfreeze_after: expected 0 with freeze, which never trains the backbone, got {self.unfreeze_after}; leave "
+                "one of them out."
+            )
+        if self.freeze and self.backbone_lr != 1:
+            raise InputError(
+                f"backbone_lr: expected 1 with freeze, which never trains the backbone, got {self.backbone_lr:g}; leave one of "
+                "them out."
+            )
+        if self.unfreeze_after >= self.epochs:
+            raise InputError(f"unfreeze_after: expected less than epochs ({self.epochs}), got {self.unfreeze_after}.")
+        if self.unfreeze_after and self.devices > 1:
+            raise InputError(
+                "unfreeze_after: expected one device, because several exchange the gradients of all parameters, got "
+                f"{self.devices}."
+            )
         if self.freeze and self.augment:
             raise InputError(
                 f"augment: frozen features are computed once, from the images as they are, got {', '.join(self.augment)}; "

@@ -85,7 +85,7 @@ class Steps:
 
     def _set_rate(self, rate: float) -> None:
         for group in self.bench.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group.get("scale", 1.0)
 
 
 def _shares(parts: Sequence[Any]) -> Sequence[Tensor | float]:
