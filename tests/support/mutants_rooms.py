@@ -8,6 +8,27 @@ CALIBRATED = "test_calibrated.py"
 
 ROOM_MUTANTS = [
     Mutant(
+        "data: samples are mixed with padding",
+        "data/_mixing.py",
+        "(weight > 0) & (weight[partner] > 0)",
+        "(weight > 0)",
+        "test_photo_augment.py -k follow_their_loop",
+    ),
+    Mutant(
+        "data: cutmix gives the share before the border",
+        "data/_mixing.py",
+        "1 - inside.to(uniform.dtype).mean((1, 2))",
+        "share",
+        "test_photo_augment.py -k follow_their_loop",
+    ),
+    Mutant(
+        "data: kornia's random numbers come from torch's own state",
+        "data/_photo_augment.py",
+        "torch.manual_seed(int(float(uniform[0, 0]) * 2**24))",
+        "int(float(uniform[0, 0]) * 2**24)",
+        "test_photo_augment.py -k function_of",
+    ),
+    Mutant(
         "training: the averages of the weights do not warm up",
         "training/_averages.py",
         "min(self.decay, (1 + self.steps) / (10 + self.steps))",

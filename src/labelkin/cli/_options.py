@@ -230,7 +230,10 @@ class TrainingOptions(FineTuningOptions):
     augment: Annotated[
         str,
         Option(
-            help="Augmentations: flip, pad-crop:4, shift:0.1, rotation:15.", metavar="A,B", rich_help_panel="Training"
+            help="Augmentations: imagenet, flip, vertical-flip, pad-crop:4, shift:0.1, rotation:15, random-resized-crop:0.08, "
+            "color-jitter:0.4, rand-augment:9, random-erasing:0.25, mixup:0.2, cutmix:1.",
+            metavar="A,B",
+            rich_help_panel="Training",
         ),
     ] = ""
     evaluation: Annotated[

@@ -11,6 +11,7 @@ from labelkin._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from labelkin.data._augment import AUGMENTATIONS as AUGMENTATIONS
+    from labelkin.data._augment import PRESETS as PRESETS
     from labelkin.data._augment import Augmentation as Augmentation
     from labelkin.data._augment import Chain as Chain
     from labelkin.data._augment import Flip as Flip
@@ -43,10 +44,19 @@ if TYPE_CHECKING:
     from labelkin.data._locate import download_files as download_files
     from labelkin.data._locate import find_files as find_files
     from labelkin.data._locate import find_or_download as find_or_download
+    from labelkin.data._mixing import MIXINGS as MIXINGS
+    from labelkin.data._mixing import CutMix as CutMix
+    from labelkin.data._mixing import Mixing as Mixing
+    from labelkin.data._mixing import Mixup as Mixup
     from labelkin.data._order import Ints as Ints
     from labelkin.data._order import samples_at_once as samples_at_once
     from labelkin.data._order import shard as shard
     from labelkin.data._order import shuffled as shuffled
+    from labelkin.data._photo_augment import ColorJitter as ColorJitter
+    from labelkin.data._photo_augment import RandAugment as RandAugment
+    from labelkin.data._photo_augment import RandomErasing as RandomErasing
+    from labelkin.data._photo_augment import RandomResizedCrop as RandomResizedCrop
+    from labelkin.data._photo_augment import VerticalFlip as VerticalFlip
     from labelkin.data._readers.arrays import CLASS_NAME_KEYS as CLASS_NAME_KEYS
     from labelkin.data._readers.arrays import TARGET_KEYS as TARGET_KEYS
     from labelkin.data._readers.arrays import check_finite as check_finite
@@ -92,6 +102,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_dataset": ["ArraySplit", "Dataset", "FileSplit", "Split"],
         "_encoders.class_vectors": ["class_vectors"],
         "_loading": ["load"],
+        "_mixing": ["CutMix", "Mixup"],
+        "_photo_augment": ["ColorJitter", "RandAugment", "RandomErasing", "RandomResizedCrop", "VerticalFlip"],
         "_locate": ["cache_folder", "data_folders", "download_files", "find_files"],
         "_readers.images": ["UnreadableImage"],
         "_readers.texts": ["TextSplit"],
@@ -100,6 +112,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_sets.text_trees": ["out_of_scope"],
     },
     internal={
+        "_augment": ["PRESETS"],
+        "_mixing": ["MIXINGS", "Mixing"],
         "_content": ["file_digests", "split_digest"],
         "_dataset": ["class_names"],
         "_fingerprint": ["digest", "fingerprint", "hash_lines", "listing_digest"],

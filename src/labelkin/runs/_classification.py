@@ -30,6 +30,7 @@ from labelkin.training import (
     WithBackbone,
     build_model,
     check_accumulation,
+    check_mixing,
     check_patience,
     frozen_dataset,
     make_fabric,
@@ -59,6 +60,7 @@ def check(spec: RunSpec, workspace: DataWorkspace) -> None:
             "as --backbone efficientnet-lite0 (in Python: backbone='efficientnet-lite0')."
         )
     check_accumulation(OBJECTIVES[spec.objective], spec.settings)
+    check_mixing(OBJECTIVES[spec.objective], spec.settings)
     task = Classify(dataset, workspace.context.tree())
     check_patience(task, spec.settings)
     task.batches(spec.settings, Place(torch.device("cpu")))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from labelkin.training._loop import Trained as Trained
     from labelkin.training._loop import Trainer as Trainer
     from labelkin.training._loop_checks import check_accumulation as check_accumulation
+    from labelkin.training._loop_checks import check_mixing as check_mixing
     from labelkin.training._loop_checks import check_patience as check_patience
     from labelkin.training._model import Model as Model
     from labelkin.training._optimizer import parameter_groups as parameter_groups
@@ -60,7 +61,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_final_metrics": ["final_metrics"],
         "_frozen": ["WithBackbone", "frozen_dataset"],
         "_interrupt": ["StopAfterStep"],
-        "_loop_checks": ["check_accumulation", "check_patience"],
+        "_loop_checks": ["check_accumulation", "check_mixing", "check_patience"],
         "_optimizer": ["parameter_groups"],
         "_packing": ["is_packed", "load_packed", "save_packed"],
         "_progress": ["Progress", "Silent", "progress_for"],

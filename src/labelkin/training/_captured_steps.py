@@ -180,6 +180,8 @@ def _reason_against(settings: Settings, bench: Workbench) -> str | None:
         return "batches differ in length"
     if not bench.batches.in_memory:
         return "images are read from files"
+    if bench.batches.on_host:
+        return "an augmentation draws its random numbers on the CPU"
     if settings.epochs * len(bench.batches) < FEWEST_STEPS:
         return f"the run has fewer than {FEWEST_STEPS} steps"
     return None

@@ -14,7 +14,7 @@ from labelkin.training._captured_steps import make_steps
 from labelkin.training._checkpoint import Checkpoint, Pace, State
 from labelkin.training._fabric import make_fabric, place_of, without_advice
 from labelkin.training._interrupt import Diverged, Interrupted, StopAfterStep
-from labelkin.training._loop_checks import check_accumulation, check_mean, check_patience
+from labelkin.training._loop_checks import check_accumulation, check_mean, check_mixing, check_patience
 from labelkin.training._loss_sum import LossSum
 from labelkin.training._model import Model
 from labelkin.training._optimizer import make_optimizer, match_memory_format
@@ -88,6 +88,7 @@ class Trainer:
         log: Callable[[Mapping[str, float]], None] = lambda row: None,
     ) -> None:
         check_accumulation(type(model.objective), settings)
+        check_mixing(type(model.objective), settings)
         check_mean(model.objective, settings)
         check_patience(task, settings)
         self.model, self.task, self.settings, self.checkpoint = model, task, settings, checkpoint

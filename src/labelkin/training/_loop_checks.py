@@ -2,6 +2,7 @@
 
 from labelkin._checks import InputError
 from labelkin.objectives import Objective
+from labelkin.training._augmentations import is_mixing
 from labelkin.training._settings import Settings
 from labelkin.training._task import Task
 
@@ -12,6 +13,16 @@ def check_accumulation(objective: type[Objective], settings: Settings) -> None:
         raise InputError(
             f"accumulate: expected 1 for {objective.__name__}, whose loss is computed over the whole batch, "
             f"got {settings.accumulate}."
+        )
+
+
+def check_mixing(objective: type[Objective], settings: Settings) -> None:
+    """Raise `InputError` if the settings mix samples and the objective does not take class probabilities as targets."""
+    mixing = [name for name in settings.augment if is_mixing(name)]
+    if mixing and not objective.linear_in_target:
+        raise InputError(
+            f"augment: {mixing[0]} makes targets of class probabilities, which have no meaning for {objective.__name__}, whose "
+            "loss is not linear in the target; leave it out, or train another objective."
         )
 
 

@@ -33,7 +33,8 @@ class Settings:
         clip: The largest gradient norm; None does not clip.
         accumulate: The number of parts that each batch is computed in, to save memory.
         balanced: The number of samples of each class in a batch; None draws batches at random.
-        augment: Names of augmentations, with a number where they take one: "flip", "pad-crop:4".
+        augment: Names of augmentations, with a number where they take one: "flip", "pad-crop:4", "mixup:0.2"; "imagenet" stands
+            for several.
         evaluation: "eval", or "batch-statistics" to evaluate in training mode, as some published results did.
         report: The epoch to report: "auto" (the best on validation data, or the last without any), "last" or "best-test".
         seed: The seed of initial weights, batches and augmentation.
