@@ -8,6 +8,27 @@ CALIBRATED = "test_calibrated.py"
 
 ROOM_MUTANTS = [
     Mutant(
+        "data: transparent parts of images keep the colors that they hide",
+        "data/_readers/images.py",
+        "_opaque(_eight_bits(upright))",
+        "_eight_bits(upright)",
+        "test_photo_files.py -k transparent",
+    ),
+    Mutant(
+        "data: the hash of a file is kept although its time changed",
+        "data/_content.py",
+        "entry[:2] == current[path][:2]",
+        "entry[:1] == current[path][:1]",
+        "test_photo_files.py -k known_by_content",
+    ),
+    Mutant(
+        "runs: runs on replaced images are reused",
+        "runs/_identity.py",
+        "if config is not None and content_changed(config, known):",
+        "if False:",
+        "test_photo_files.py -k reused",
+    ),
+    Mutant(
         "data: samples are mixed with padding",
         "data/_mixing.py",
         "(weight > 0) & (weight[partner] > 0)",

@@ -20,6 +20,7 @@ from labelkin.runs import (
     Job,
     Record,
     RunFolder,
+    check_contents,
     check_run,
     is_finished_run,
     read_record,
@@ -158,6 +159,7 @@ def execute(
     folder = Path(store)
     runs = _once(plan.runs())
     waiting = [run for run in runs if not is_finished(folder, run)]
+    check_contents([folder / run.name for run in runs if is_finished(folder, run)])
     cache = DataCache() if data is None else data
     check_runs(waiting, cache)
     folder.mkdir(parents=True, exist_ok=True)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from labelkin.data._encoders.class_vectors import class_vectors as class_vectors
     from labelkin.data._fingerprint import digest as digest
     from labelkin.data._fingerprint import fingerprint as fingerprint
+    from labelkin.data._fingerprint import folder_content as folder_content
     from labelkin.data._fingerprint import hash_lines as hash_lines
     from labelkin.data._fingerprint import listing_digest as listing_digest
     from labelkin.data._held_out import read_held_out as read_held_out
@@ -116,7 +117,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_mixing": ["MIXINGS", "Mixing"],
         "_content": ["file_digests", "split_digest"],
         "_dataset": ["class_names"],
-        "_fingerprint": ["digest", "fingerprint", "hash_lines", "listing_digest"],
+        "_fingerprint": ["digest", "fingerprint", "folder_content", "hash_lines", "listing_digest"],
         "_held_out": ["read_held_out"],
         "_inventory": ["fetch_by_name", "inventory"],
         "_loading": ["reads_image_files"],

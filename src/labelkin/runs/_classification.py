@@ -10,7 +10,7 @@ import torch
 
 from labelkin import models
 from labelkin._checks import InputError
-from labelkin.data import SPLIT_NAMES, Dataset, fingerprint, labels_beside, sample_format
+from labelkin.data import SPLIT_NAMES, Dataset, fingerprint, folder_content, labels_beside, sample_format
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._identity import data_id, run_id
@@ -154,6 +154,7 @@ def _begin(
         "id": run_id(spec),
         "data_id": data_id(spec, with_fold=False),
         "kind": KIND,
+        **({} if (content := folder_content(spec.data)) is None else {"data_content": content}),
         **spec.as_dict(),
         "resolved_backbone": backbone,
         "revision": OBJECTIVES[spec.objective].revision_of(spec.options),
