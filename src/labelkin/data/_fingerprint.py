@@ -31,9 +31,9 @@ def fingerprint(data: str) -> str:
     - `stdlib`, which differs between versions of Python, is represented by its name and a hash of its content.
     - A file is represented by a hash of its content.
     - A folder is represented by a hash of the content of its tables and of the path and size of its images and other files,
-      because hashing 100,000 images takes minutes the first time. It stays the same if an image is replaced by another one of the
-      same name and size; runs record `folder_content` as well, which does not. Hidden files, and files that are not images in a
-      folder of images, are ignored.
+      because hashing 100,000 images takes minutes the first time. It stays the same if an image is replaced by another one of
+      the same name and size; runs record `folder_content` as well, which does not. Hidden files, and files that are not images
+      in a folder of images, are ignored.
 
     `labelkin.translate._corpus_files.corpus_fingerprint` does the same for a parallel corpus.
 

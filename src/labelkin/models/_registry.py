@@ -1,6 +1,6 @@
 """Backbones by name."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from inspect import Parameter, signature
 from typing import Any
@@ -27,6 +27,7 @@ from labelkin.models import (
 from labelkin.models._blocks import Backbone, Builder, checked_shape
 from labelkin.models._efficientnet import LITE0, efficientnet_lite0
 from labelkin.models._preprocessing import Prepare, Preprocessing
+from labelkin.models._published_preprocessing import hf_preprocessing, timm_preprocessing
 from labelkin.models._residual_head import ResidualHead
 from labelkin.models._third_party import hf_backbone, timm_backbone
 
@@ -45,6 +46,7 @@ BACKBONES: dict[str, Builder] = {
 PRETRAINED: dict[str, Builder] = {"efficientnet-lite0": efficientnet_lite0}
 LIBRARIES: dict[str, Builder] = {"timm": timm_backbone, "hf": hf_backbone}
 EXPECTED: dict[str, Preprocessing] = {"efficientnet-lite0": LITE0}
+PUBLISHED: dict[str, Callable[[str], Preprocessing | None]] = {"timm": timm_preprocessing, "hf": hf_preprocessing}
 
 
 def build(
@@ -146,7 +148,9 @@ def preprocessing(name: str) -> Preprocessing | None:
         256
         >>> models.preprocessing("resnet-18")
     """
-    return EXPECTED.get(name.partition("+")[0])
+    plain = name.partition("+")[0]
+    library, _, inner = plain.partition(":")
+    return PUBLISHED[library](inner) if inner and library in PUBLISHED else EXPECTED.get(plain)
 
 
 def _residual_width(name: str, head: str) -> int | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from labelkin._checks import InputError
-from labelkin.data import digest, folder_content, labels_beside, listing_digest
+from labelkin.data import digest, file_digests, folder_content, hash_lines, labels_beside, listing_digest
 from labelkin.objectives import OBJECTIVES
 from labelkin.runs._compatibility import original_options, settings_that_count
 from labelkin.runs._kinds import kind_of
@@ -116,6 +116,9 @@ def _id(values: Mapping[str, Any], revision: int) -> str:
     hashed["options"] = {name: content_of(value) for name, value in options.items()}
     for name in ("taxonomy", "backbone"):
         hashed[name] = content_of(hashed[name])
+    library, colon, folder = str(hashed["backbone"]).partition(":")
+    if library == "hf" and colon and values["settings"].get("preprocessing") == "weights":
+        hashed["backbone"] = f"hf:{_local_model(folder)}"
     return _hash(hashed)
 
 
@@ -138,6 +141,15 @@ def _model(name: str) -> str:
     """Identify a model's folder by its content."""
     folder = Path(name).expanduser()
     return f"folder:{listing_digest(folder.resolve(), every=True)}" if name != "minilm" and folder.is_dir() else name
+
+
+def _local_model(name: str) -> str:
+    """Identify a local model by the content of its files; the name of a published one stays a name."""
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        return name
+    files = sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
+    return f"folder:{hash_lines(f'{file.name} {own}' for file, own in zip(files, file_digests(files), strict=True))}"
 
 
 def _hash(values: dict[str, Any]) -> str:
