@@ -22,7 +22,7 @@ COLOR = (200, 120, 40)
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    monkeypatch.setattr("labelkin.data._content.cache_folder", lambda: tmp_path / "cache" / "data")
+    monkeypatch.setenv("LABELKIN_CACHE", str(tmp_path / "cache"))
 
 
 def mean_color(path, form=RGB) -> list[float]:

@@ -170,8 +170,7 @@ def test_a_transformers_encoder_brings_its_preprocessing(tiny_vit):
 
 
 @pytest.mark.long
-def test_a_run_with_a_transformers_encoder(tiny_vit, photos, tmp_path, monkeypatch):
-    monkeypatch.setattr("labelkin.training._frozen.cache_folder", lambda: tmp_path / "cache" / "data")
+def test_a_run_with_a_transformers_encoder(tiny_vit, photos, tmp_path):
     run = labelkin.train(
         photos, backbone=f"hf:{tiny_vit}", freeze=True, out=tmp_path / "run", epochs=10, lr=0.05, calibration=0
     )

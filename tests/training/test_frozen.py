@@ -25,8 +25,7 @@ NAME = "efficientnet-lite0"
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     """A cache of the test's own."""
-    monkeypatch.setattr(frozen, "cache_folder", lambda: tmp_path / "cache" / "data")
-    monkeypatch.setattr("labelkin.data._content.cache_folder", lambda: tmp_path / "cache" / "data")
+    monkeypatch.setenv("LABELKIN_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache" / "features"
 
 

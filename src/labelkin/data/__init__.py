@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from labelkin.data._loading import reads_image_files as reads_image_files
     from labelkin.data._locate import cache_folder as cache_folder
     from labelkin.data._locate import data_folders as data_folders
+    from labelkin.data._locate import derived_folder as derived_folder
     from labelkin.data._locate import download_files as download_files
     from labelkin.data._locate import find_files as find_files
     from labelkin.data._locate import find_or_download as find_or_download
@@ -121,7 +122,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_held_out": ["read_held_out"],
         "_inventory": ["fetch_by_name", "inventory"],
         "_loading": ["reads_image_files"],
-        "_locate": ["find_or_download"],
+        "_locate": ["derived_folder", "find_or_download"],
         "_order": ["Ints", "samples_at_once", "shard", "shuffled"],
         "_readers.arrays": ["CLASS_NAME_KEYS", "TARGET_KEYS", "check_finite", "labels_beside"],
         "_readers.folders": ["SPLIT_NAMES"],

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from labelkin._files import write_text
 from labelkin.data._dataset import ArraySplit, Split
-from labelkin.data._locate import cache_folder
+from labelkin.data._locate import derived_folder
 
 Known = dict[str, list[Any]]  # path -> size, modification time, hash
 _splits: "WeakKeyDictionary[Split, str]" = WeakKeyDictionary()  # splits are frozen
@@ -57,7 +57,7 @@ def file_digests(paths: Sequence[Path]) -> list[str]:
 
 def _digests_in(folder: str, files: Iterable[str]) -> dict[str, str]:
     """Return the hashes of files of one folder, and keep them."""
-    kept = cache_folder().parent / "hashes" / f"{sha256(os.fsencode(folder)).hexdigest()[:32]}.json"
+    kept = derived_folder("hashes") / f"{sha256(os.fsencode(folder)).hexdigest()[:32]}.json"
     known = _read(kept)
     current: Known = {}
     changed = []

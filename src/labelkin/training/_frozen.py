@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from labelkin._checks import InputError
-from labelkin.data import ArraySplit, Batches, Dataset, Minibatch, Normalize, Split, cache_folder, split_digest
+from labelkin.data import ArraySplit, Batches, Dataset, Minibatch, Normalize, Split, derived_folder, split_digest
 from labelkin.training._checkpoint import Checkpoint, State
 from labelkin.training._packing import load_packed, save_packed
 
@@ -42,7 +42,7 @@ def frozen_dataset(
     parts = {}
     for part, split in dataset.splits.items():
         key = json.dumps([FORMAT, weights, split_digest(split), str(torch.__version__), device.type])
-        path = cache_folder().parent / "features" / f"{sha256(key.encode()).hexdigest()}.safetensors"
+        path = derived_folder("features") / f"{sha256(key.encode()).hexdigest()}.safetensors"
         found = _read(path)
         if found is None:
             note(f"computing the features of {len(split):,} samples ({part}); they are kept for the next runs")
