@@ -18,7 +18,7 @@ from labelkin._extras import MissingExtra
 from labelkin.models import Preprocessing, build, is_pretrained, preprocessing
 from labelkin.models._preprocessing import Prepare
 from labelkin.models._published_preprocessing import from_hf, from_timm
-from labelkin.runs import RunSpec, run_id
+from labelkin.runs import DataWorkspace, RunSpec, run_id
 
 NAME = "efficientnet-lite0"
 
@@ -237,6 +237,16 @@ def test_a_run_keeps_the_preprocessing_for_prediction_and_evaluation(photos, tmp
             model.model.objective.make_outputs(model.model.backbone.layers.network(prepared))
         )
         assert torch.allclose(model(image), expected, atol=1e-4)
+
+
+def test_relations_of_large_photos_are_computed_from_small_ones(photos):
+    workspace = DataWorkspace(RunSpec(data=str(photos), backbone=NAME))
+    assert workspace.dataset.shape == (3, 256, 256)
+    inputs = workspace.context.inputs
+    assert inputs.shape[1:] == (3, 32, 32)
+    first = workspace.dataset.train.inputs[0, :, :8, :8].float().mean((1, 2)).round()
+    assert torch.equal(inputs[0, :, 0, 0].float(), first)
+    assert not workspace.serves(RunSpec(data=str(photos), data_options={"image_size": 256}))
 
 
 def test_numbers_that_are_not_pixels_are_refused(tmp_path):

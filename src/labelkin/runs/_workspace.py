@@ -19,6 +19,7 @@ from labelkin.runs._spec import RunSpec
 from labelkin.training import context_for, resolved, taxonomy_for
 
 T = TypeVar("T")
+CONTEXT_SIDE = 32  # pixels of the images that trees and relations of pretrained runs are computed from
 
 
 class DataWorkspace:
@@ -68,7 +69,8 @@ class DataWorkspace:
     @cached_property
     def context(self) -> Context:
         """The classes, the taxonomy and the training data, as objectives take them."""
-        return context_for(self.dataset, taxonomy_for(self.spec.taxonomy, self.dataset))
+        side = None if preprocessing_for(self.spec) is None else CONTEXT_SIDE
+        return context_for(self.dataset, taxonomy_for(self.spec.taxonomy, self.dataset), side=side)
 
     def keep(self, name: str, make: Callable[[], T]) -> T:
         """Return the value that is kept under a name; the first call creates it with `make`."""
@@ -145,5 +147,6 @@ def _load_options(spec: RunSpec) -> dict[str, Any]:
     return options
 
 
-def _key(spec: RunSpec) -> tuple[str, str, float, str | None]:
-    return spec.data, dumps(_load_options(spec), sort_keys=True), spec.settings.calibration, spec.taxonomy
+def _key(spec: RunSpec) -> tuple[str, str, float, bool, str | None]:
+    options, pretrained = dumps(_load_options(spec), sort_keys=True), preprocessing_for(spec) is not None
+    return spec.data, options, spec.settings.calibration, pretrained, spec.taxonomy
