@@ -495,7 +495,7 @@ METHOD_MUTANTS = [
     Mutant(
         "engines: a dead worker's run is not gone on with",
         "runs/_engines/attempt.py",
-        "<= MAX_RETRIES:",
+        "<= most:",
         "<= 0:",
         "test_engines.py -k dies",
     ),

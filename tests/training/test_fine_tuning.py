@@ -10,7 +10,7 @@ from labelkin import data, objectives
 from labelkin._checks import InputError
 from labelkin.data import Dataset
 from labelkin.runs import RunFolder, RunSpec, train_run
-from labelkin.training import Classify, Model, Settings, State, Trainer
+from labelkin.training import Classify, Model, Settings, State, Trainer, reason_against
 from labelkin.training._averages import WeightAverages
 from labelkin.training._captured_steps import CapturedSteps
 from labelkin.training._interrupt import Interrupted
@@ -221,6 +221,27 @@ def test_dropout_reaches_a_run():
         for dropout in (0.0, 0.9)
     ]
     assert accuracy[1] > accuracy[0] + 0.1
+
+
+# Several runs as one batched model
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"freeze": True},
+        {"backbone_lr": 0.1},
+        {"unfreeze_after": 1},
+        {"ema": 0.9},
+        {"patience": 2},
+        {"dropout": 0.1},
+        {"augment": ("mixup",)},
+        {"augment": ("random-erasing",)},
+    ],
+)
+def test_runs_that_are_fine_tuned_are_trained_one_by_one(digits, given):
+    assert reason_against(Settings(augment=("flip",)), digits) is None
+    assert reason_against(Settings(**given), digits) is not None
 
 
 # What contradicts itself

@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING
 from labelkin._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from labelkin.bench._fleet import FleetTimes as FleetTimes
+    from labelkin.bench._fleet import fleet_times_as_dict as fleet_times_as_dict
+    from labelkin.bench._fleet import time_fleet as time_fleet
     from labelkin.bench._losses import LossTimes as LossTimes
     from labelkin.bench._losses import loss_times_as_dict as loss_times_as_dict
     from labelkin.bench._losses import time_losses as time_losses
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
+        "_fleet": ["FleetTimes", "time_fleet"],
         "_many_labels": ["ManyLabels", "time_many_labels"],
         "_measure": ["Machine", "Timing"],
         "_metrics": ["time_metrics"],
@@ -41,6 +45,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_tree_losses": ["TreeLosses", "time_tree_losses"],
     },
     internal={
+        "_fleet": ["fleet_times_as_dict"],
         "_losses": ["LossTimes", "loss_times_as_dict", "time_losses"],
         "_many_labels": ["many_labels_as_dict"],
         "_peers": ["missing"],

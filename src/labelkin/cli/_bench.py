@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from labelkin.cli._bench_fleet import fleet
 from labelkin.cli._show import say, say_json, say_table
 
 if TYPE_CHECKING:
     from labelkin.bench import Benchmark, LossTimes, ManyLabels, Row, Timing, TreeLosses
 
 app = typer.Typer(no_args_is_help=True, help="Measure the speed of training, metrics, losses and label embeddings.")
+app.command("fleet")(fleet)
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
 Repeats = Annotated[int, Option(help="Number of timed calls; the median is reported.")]
 Threads = Annotated[int, Option(help="CPU threads of the separate process that measures peak memory.")]

@@ -8,9 +8,10 @@ import typer
 from typer import Argument, Option
 
 from labelkin._checks import InputError
+from labelkin.cli._engine_options import EngineOptions
 from labelkin.cli._errors import suggest_resuming
 from labelkin.cli._option_groups import first_option_besides, whole_numbers, with_option_groups, words
-from labelkin.cli._options import DATA, DataOptions, EngineOptions, GridOptions, MethodOptions, TrainingOptions
+from labelkin.cli._options import DATA, DataOptions, GridOptions, MethodOptions, TrainingOptions
 from labelkin.cli._show import (
     other_output_to_stderr,
     output_format,
@@ -146,6 +147,8 @@ def _check_alone(context: typer.Context) -> None:
         "csv",
         "html",
         "jobs",
+        "fleet",
+        "mps",
         "engine",
         "address",
         "budget",

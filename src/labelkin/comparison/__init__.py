@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from labelkin.comparison._execute import check_runs as check_runs
     from labelkin.comparison._execute import describe_plan as describe_plan
     from labelkin.comparison._execute import execute as execute
-    from labelkin.comparison._execute import is_finished as is_finished
     from labelkin.comparison._plan import PROTOCOLS as PROTOCOLS
     from labelkin.comparison._plan import Arm as Arm
     from labelkin.comparison._plan import Plan as Plan
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from labelkin.comparison._table import terminal_columns as terminal_columns
     from labelkin.comparison._verdict import Verdict as Verdict
     from labelkin.comparison._verdict import signed as signed
+    from labelkin.comparison._work import is_finished as is_finished
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
@@ -69,7 +69,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_crossed": ["Crossed", "crossed"],
         "_api": ["compare_stored_runs", "plan_for"],
         "_demo": ["Demo", "demo"],
-        "_execute": ["best_grid_points", "check_runs", "describe_plan", "is_finished"],
+        "_execute": ["best_grid_points", "check_runs", "describe_plan"],
         "_plan": ["PROTOCOLS"],
         "_rows": ["DECIDING", "rows_of_decisions"],
         "_statistics": ["Paired", "better_by_chance", "paired"],
@@ -92,5 +92,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "terminal_columns",
         ],
         "_verdict": ["signed"],
+        "_work": ["is_finished"],
     },
 )

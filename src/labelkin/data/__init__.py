@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from labelkin.data._augment import augment as augment
     from labelkin.data._batches import Batches as Batches
     from labelkin.data._batches import Minibatch as Minibatch
+    from labelkin.data._batches import Visits as Visits
     from labelkin.data._content import file_digests as file_digests
     from labelkin.data._content import split_digest as split_digest
     from labelkin.data._dataset import ArraySplit as ArraySplit
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from labelkin.data._dataset import FileSplit as FileSplit
     from labelkin.data._dataset import Split as Split
     from labelkin.data._dataset import class_names as class_names
+    from labelkin.data._encoders import restored as restored
     from labelkin.data._encoders.class_vectors import class_vectors as class_vectors
     from labelkin.data._fingerprint import digest as digest
     from labelkin.data._fingerprint import fingerprint as fingerprint
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from labelkin.data._readers.tables import parse_number as parse_number
     from labelkin.data._readers.tables import read_rows as read_rows
     from labelkin.data._readers.texts import TextSplit as TextSplit
+    from labelkin.data._readers.texts import without_words as without_words
     from labelkin.data._sets.sources import DATASETS as DATASETS
     from labelkin.data._sets.sources import MULTI30K as MULTI30K
     from labelkin.data._sets.sources import MULTI30K_PLACE as MULTI30K_PLACE
@@ -115,19 +118,22 @@ __getattr__, __dir__, __all__ = lazy_exports(
     },
     internal={
         "_augment": ["PRESETS"],
-        "_mixing": ["MIXINGS", "Mixing"],
+        "_batches": ["Visits"],
         "_content": ["file_digests", "split_digest"],
         "_dataset": ["class_names"],
+        "_encoders": ["restored"],
         "_fingerprint": ["digest", "fingerprint", "folder_content", "hash_lines", "listing_digest"],
         "_held_out": ["read_held_out"],
         "_inventory": ["fetch_by_name", "inventory"],
         "_loading": ["reads_image_files"],
+        "_mixing": ["MIXINGS", "Mixing"],
         "_locate": ["derived_folder", "find_or_download"],
         "_order": ["Ints", "samples_at_once", "shard", "shuffled"],
         "_readers.arrays": ["CLASS_NAME_KEYS", "TARGET_KEYS", "check_finite", "labels_beside"],
         "_readers.folders": ["SPLIT_NAMES"],
         "_readers.images": ["OnError"],
         "_readers.tables": ["parse_number", "read_rows"],
+        "_readers.texts": ["without_words"],
         "_sets.sources": ["MULTI30K", "MULTI30K_PLACE", "is_corpus"],
         "_splits": ["LEAST_CALIBRATION", "calibration_part"],
         "_unlabeled": ["SampleFormat", "UnlabeledBatch", "read_unlabeled", "sample_format"],

@@ -1,8 +1,8 @@
 """Classification runs: a data set, a backbone and an objective."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,17 @@ from labelkin.data import SPLIT_NAMES, Dataset, fingerprint, folder_content, lab
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._identity import data_id, run_id
-from labelkin.runs._run_files import locked
+from labelkin.runs._run_files import RunInUse, locked
 from labelkin.runs._setup import check_machine, environment, is_other_process, saved_context
 from labelkin.runs._spec import RunSpec
 from labelkin.runs._workspace import DataWorkspace, preprocessing_for
 from labelkin.structure import Taxonomy
 from labelkin.training import (
     Classify,
+    Fleet,
+    FleetMember,
     Model,
+    NotBatched,
     Place,
     Progress,
     Settings,
@@ -38,7 +41,7 @@ from labelkin.training import (
     resolved,
 )
 
-__all__ = ["COMMAND", "KIND", "check", "data_files", "fingerprint", "train"]
+__all__ = ["COMMAND", "KIND", "check", "data_files", "fingerprint", "train", "train_fleet"]
 
 KIND = "classification"
 COMMAND = "evaluate"
@@ -78,24 +81,12 @@ def train(
 ) -> Trained:
     """Train a classifier; see `labelkin.runs.train_run`."""
     check(spec, workspace)
+    model, context, options = _built(spec, workspace)
     dataset = workspace.prepared(spec)
-    backbone = spec.backbone or models.default(dataset.shape)
-    options = resolved(spec.options, workspace.context.classes)
-    context = workspace.context.afresh()
-    model = build_model(
-        spec.objective,
-        options,
-        backbone,
-        dataset.shape,
-        context,
-        seed=spec.settings.seed,
-        preprocessing=preprocessing_for(spec),
-        dropout=spec.settings.dropout,
-    )
     folder = None if path is None else RunFolder(os.fspath(path))
     with nullcontext() if folder is None or is_other_process() else locked(folder.path):
         if folder is not None:
-            _begin(folder, spec, backbone, dataset, context, options)
+            _begin(folder, spec, dataset, context, options)
         if spec.settings.freeze:
             trained = _train_head(spec.settings, model, dataset, context.tree(), folder, resume, progress, log)
         else:
@@ -130,6 +121,74 @@ def _train_head(
     return trained._replace(model=model.eval())
 
 
+def train_fleet(
+    specs: Sequence[RunSpec],
+    paths: Sequence[Path],
+    kinds: Sequence[str],
+    *,
+    workspace: DataWorkspace,
+    progress: Callable[[int], Progress],
+) -> list[Trained | Exception]:
+    """Train or resume runs as one batched model, and write the folders that `train` would have written.
+
+    Args:
+        specs: The runs, which differ in objective, options and seed.
+        paths: The folder of each run.
+        kinds: What each run's objective depends on besides the seed; those of one kind must be neighbors.
+        workspace: The data of all runs.
+        progress: Called with the number of steps per epoch; returns the object that shows them.
+
+    Returns:
+        The result of each run, or the error that ended it: `RunInUse` if another process trains it, or `Diverged`.
+    """
+    results: dict[int, Trained | Exception] = {}
+    members: dict[int, FleetMember] = {}
+    task: Classify | None = None
+    with ExitStack() as locks:
+        for place, (spec, path) in enumerate(zip(specs, paths, strict=True)):
+            check(spec, workspace)
+            folder = RunFolder(path)
+            try:
+                locks.enter_context(locked(folder.path))
+            except RunInUse as error:
+                results[place] = error
+                continue
+            model, context, options = _built(spec, workspace)
+            tree = context.tree()  # the folder records that it was used
+            task = task or Classify(workspace.prepared(spec), tree)
+            _begin(folder, spec, workspace.prepared(spec), context, options)
+            members[place] = FleetMember(model, task, spec.settings, checkpoint=folder)
+        if members:
+            fleet = Fleet(list(members.values()), [kinds[place] for place in members], progress=progress)
+            try:
+                results |= dict(zip(members, fleet.fit(resume=True), strict=True))
+            except NotBatched as error:
+                rows = None if error.rows is None else [list(members)[row] for row in error.rows]
+                raise NotBatched(str(error), rows) from error
+    return [results[place] for place in range(len(specs))]
+
+
+def _built(spec: RunSpec, workspace: DataWorkspace) -> tuple[Model, Context, dict[str, Any]]:
+    """Return the model of a run, with the context and the options that its objective is built from."""
+    options = resolved(spec.options, workspace.context.classes)
+    context, shape = workspace.context.afresh(), workspace.dataset.shape
+    model = build_model(
+        spec.objective,
+        options,
+        _backbone(spec, shape),
+        shape,
+        context,
+        seed=spec.settings.seed,
+        preprocessing=preprocessing_for(spec),
+        dropout=spec.settings.dropout,
+    )
+    return model, context, options
+
+
+def _backbone(spec: RunSpec, shape: tuple[int, ...]) -> str:
+    return spec.backbone or models.default(shape)
+
+
 def data_files(spec: RunSpec) -> Iterator[Path]:
     """Yield the files that the run was trained on; in a folder, the tables named after their split."""
     path = Path(spec.data).expanduser()
@@ -142,7 +201,6 @@ def data_files(spec: RunSpec) -> Iterator[Path]:
 def _begin(
     folder: RunFolder,
     spec: RunSpec,
-    backbone: str,
     dataset: Dataset,
     context: Context,
     options: Mapping[str, Any],
@@ -156,7 +214,7 @@ def _begin(
         "kind": KIND,
         **({} if (content := folder_content(spec.data)) is None else {"data_content": content}),
         **spec.as_dict(),
-        "resolved_backbone": backbone,
+        "resolved_backbone": _backbone(spec, dataset.shape),
         "revision": OBJECTIVES[spec.objective].revision_of(spec.options),
         "tree": _origin(spec, context),
         "environment": environment(),

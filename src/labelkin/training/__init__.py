@@ -11,12 +11,18 @@ if TYPE_CHECKING:
     from labelkin.training._build import taxonomy_for as taxonomy_for
     from labelkin.training._checkpoint import Checkpoint as Checkpoint
     from labelkin.training._checkpoint import State as State
+    from labelkin.training._decisions import LEAST_SCORE as LEAST_SCORE
+    from labelkin.training._decisions import PRIOR as PRIOR
     from labelkin.training._decisions import Calibration as Calibration
     from labelkin.training._decisions import decide_test as decide_test
     from labelkin.training._decisions import fit_calibration as fit_calibration
     from labelkin.training._fabric import make_fabric as make_fabric
     from labelkin.training._fabric import place_of as place_of
     from labelkin.training._final_metrics import final_metrics as final_metrics
+    from labelkin.training._fleet import Fleet as Fleet
+    from labelkin.training._fleet import FleetMember as FleetMember
+    from labelkin.training._fleet_check import NotBatched as NotBatched
+    from labelkin.training._fleet_check import reason_against as reason_against
     from labelkin.training._frozen import WithBackbone as WithBackbone
     from labelkin.training._frozen import frozen_dataset as frozen_dataset
     from labelkin.training._interrupt import Diverged as Diverged
@@ -56,9 +62,11 @@ __getattr__, __dir__, __all__ = lazy_exports(
     },
     internal={
         "_build": ["build_model", "context_for", "resolved", "taxonomy_for"],
-        "_decisions": ["Calibration", "decide_test", "fit_calibration"],
+        "_decisions": ["LEAST_SCORE", "PRIOR", "Calibration", "decide_test", "fit_calibration"],
         "_fabric": ["make_fabric", "place_of"],
         "_final_metrics": ["final_metrics"],
+        "_fleet": ["Fleet", "FleetMember"],
+        "_fleet_check": ["NotBatched", "reason_against"],
         "_frozen": ["WithBackbone", "frozen_dataset"],
         "_interrupt": ["StopAfterStep"],
         "_loop_checks": ["check_accumulation", "check_mixing", "check_patience"],

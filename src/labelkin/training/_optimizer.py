@@ -17,10 +17,15 @@ def make_optimizer(model: Model, settings: Settings) -> Optimizer:
     Weight decay applies to all parameters but those that the objective excludes (`Objective.no_weight_decay`). If the backbone
     has a learning rate of its own, its parameters are in groups with a `scale`, by which their rate is multiplied.
     """
-    fused = next(model.parameters()).is_cuda  # one kernel updates all parameters
     groups = parameter_groups(model, weight_decay=settings.weight_decay)
     if settings.backbone_lr != 1:
         groups = _by_scale(groups, {id(p) for p in model.backbone.parameters()}, settings.backbone_lr)
+    return optimizer_of(groups, settings)
+
+
+def optimizer_of(groups: list[dict[str, Any]], settings: Settings) -> Optimizer:
+    """Return the settings' optimizer for groups of parameters."""
+    fused = groups[0]["params"][0].is_cuda  # one kernel updates all parameters
     if settings.optimizer == "sgd":
         return torch.optim.SGD(
             groups, lr=settings.lr, momentum=settings.momentum, nesterov=settings.nesterov, fused=fused

@@ -15,7 +15,7 @@ import warnings
 from typing import Any, TextIO
 
 from labelkin._checks import visible
-from labelkin.runs._engines.attempt import STOP, Job, train_job
+from labelkin.runs._engines.attempt import CRASHED, STOP, Job, is_gpu_crash, train_job
 from labelkin.runs._workspace import DataCache
 
 
@@ -30,6 +30,8 @@ def main() -> None:
         while True:
             job = jobs.get()
             event = train_job(job, data)
+            if is_gpu_crash(event):
+                os._exit(CRASHED)  # a new process resumes the run
             print(json.dumps({"kind": event.kind, "message": event.message}), file=answers, flush=True)
     except KeyboardInterrupt:
         os._exit(130)  # nothing needs saving between runs
