@@ -253,8 +253,19 @@ def _write(
         file.detach()
     shifted = None if ready.calibration is None else warn_of_shift(ready, sample.values)
     thresholds = None if rule.guarantee is None else rule.guarantee.thresholds
-    totals = (counts.total(), changed, *(counts[kind] for kind in ANSWER_KINDS))
-    return FileDecisions(os.fspath(path), rule.name, *totals, rule.temperature, thresholds, shifted)
+    of_class, of_ancestor, none = (counts[kind] for kind in ANSWER_KINDS)
+    return FileDecisions(
+        os.fspath(path),
+        rule.name,
+        counts.total(),
+        changed,
+        of_class,
+        of_ancestor,
+        none,
+        rule.temperature,
+        thresholds,
+        shifted,
+    )
 
 
 def _probs(chunk: Chunk, stream: Stream, temperature: float) -> Tensor:

@@ -199,10 +199,10 @@ class Fleet:
             for own, stacked, _ in self.model.parts_of(member.row):
                 if own in member.optimizer.state:
                     parts.setdefault(stacked, []).append(member.optimizer.state[own])
-        for stacked, states in parts.items():
-            self.optimizer.state[stacked] = {
+        for joined, states in parts.items():
+            self.optimizer.state[joined] = {
                 name: torch.stack([state[name] for state in states])
-                if _is_like(name, value, stacked.shape[1:])
+                if _is_like(name, value, joined.shape[1:])
                 else value
                 for name, value in states[0].items()
             }

@@ -45,7 +45,7 @@ class FleetBatches:
         """
         count, members = index.shape
         batch = self.batches.take(index.T.flatten(), draws.transpose(0, 1).flatten(0, 1))
-        return type(batch)(*(field.unflatten(0, (members, count)) for field in batch))
+        return type(batch)(*(field.reshape(members, count, *field.shape[1:]) for field in batch))
 
     def epoch(self, epoch: int, *, start: int = 0) -> Iterator[Minibatch]:
         """Yield the batches of one epoch after `start` steps."""

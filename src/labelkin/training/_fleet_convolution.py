@@ -63,7 +63,7 @@ def _product(
     product = weight.flatten(1) @ columns
     if bias is not None:
         product = product + bias.unsqueeze(-1)
-    return product.unflatten(-1, (height, -1))
+    return product.reshape(*product.shape[:-1], height, -1)
 
 
 def _pair(value: Any) -> tuple[int, int]:

@@ -143,7 +143,7 @@ class FleetModel(nn.Module):
     def bind(self) -> None:
         """Make the members' tensors views of the stacked ones, with the values that the members have."""
         for stack in (self.backbone, *self.heads):
-            stack.bind()  # type: ignore[operator]
+            stack.bind()
 
     def forward(self, inputs: Tensor, target: Tensor, **batch: Tensor | None) -> Tensor:
         """Return the members' losses, (members,).
@@ -202,7 +202,7 @@ class FleetModel(nn.Module):
         squares = grads[0][1].new_zeros(spans[0].stop)
         for span, grad in grads:
             squares[span] += grad.reshape(len(grad), -1).square().sum(1)
-        norms = squares.sqrt()
+        norms: Tensor = squares.sqrt()
         factors = (most / (norms + 1e-6)).clamp(max=1.0)
         for span, grad in grads:
             grad.mul_(factors[span].to(grad.dtype).view(-1, *[1] * (grad.dim() - 1)))
