@@ -1,10 +1,17 @@
 """One thread a process: the tests are many and small, and threads that wait for each other cost more than they bring."""
 
+import atexit
 import os
+import shutil
+import tempfile
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Child processes of the tests import `support` as well.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.path.dirname(__file__), os.environ.get("PYTHONPATH")]))
+# What labelkin computes from the data of the tests is not kept.
+if "LABELKIN_CACHE" not in os.environ:
+    os.environ["LABELKIN_CACHE"] = tempfile.mkdtemp(prefix="labelkin-tests-")
+    atexit.register(shutil.rmtree, os.environ["LABELKIN_CACHE"], ignore_errors=True)
 
 import torch
 

@@ -45,9 +45,14 @@ def test_flat_folders_have_no_taxonomy_and_odd_files_are_left_alone(tmp_path):
     for digit in (4, 2):
         write(tmp_path, digit, str(digit))
     (tmp_path / "2" / "notes.txt").write_text("no image")
+    (tmp_path / "4" / "layers.PSD").write_text("no image")
+    (tmp_path / "4" / "Thumbs.db").write_text("no image")
     (tmp_path / ".cache").mkdir()
     (tmp_path / "README.md").write_text("no class")
-    data = load(tmp_path)
+    with pytest.warns(
+        UserWarning, match=r"2 file\(s\) in the folders of the classes are skipped.*: 1 \.psd, 1 \.txt\."
+    ):
+        data = load(tmp_path)
     assert (data.classes, data.taxonomy) == (("2", "4"), None)
     assert len(data.train) + len(data.test) == 10
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from typer import Option
 
 from labelkin._checks import InputError
+from labelkin.cli._fine_tuning_options import FineTuningOptions
 from labelkin.cli._option_groups import assignments, grids, whole_numbers, words
 
 DATA = (
@@ -165,7 +166,7 @@ class DataOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
+class TrainingOptions(FineTuningOptions):
     """Options of `labelkin.training.Settings`."""
 
     epochs: Annotated[int, Option(help="Number of epochs.", rich_help_panel="Training")] = 10
@@ -204,7 +205,10 @@ class TrainingOptions:
     augment: Annotated[
         str,
         Option(
-            help="Augmentations: flip, pad-crop:4, shift:0.1, rotation:15.", metavar="A,B", rich_help_panel="Training"
+            help="Augmentations: imagenet, flip, vertical-flip, pad-crop:4, shift:0.1, rotation:15, random-resized-crop:0.08, "
+            "color-jitter:0.4, rand-augment:9, random-erasing:0.25, mixup:0.2, cutmix:1.",
+            metavar="A,B",
+            rich_help_panel="Training",
         ),
     ] = ""
     evaluation: Annotated[

@@ -18,6 +18,7 @@ from labelkin.runs import (
     DataCache,
     Event,
     Record,
+    check_contents,
     check_run,
     cuda_mps,
     run_here,
@@ -162,6 +163,7 @@ def execute(
     folder = Path(store)
     runs = _once(plan.runs())
     waiting = [run for run in runs if not is_finished(folder, run)]
+    check_contents([folder / run.name for run in runs if is_finished(folder, run)])
     cache = DataCache() if data is None else data
     check_runs(waiting, cache)
     folder.mkdir(parents=True, exist_ok=True)

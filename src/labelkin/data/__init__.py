@@ -11,6 +11,7 @@ from labelkin._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from labelkin.data._augment import AUGMENTATIONS as AUGMENTATIONS
+    from labelkin.data._augment import PRESETS as PRESETS
     from labelkin.data._augment import Augmentation as Augmentation
     from labelkin.data._augment import Chain as Chain
     from labelkin.data._augment import Flip as Flip
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from labelkin.data._batches import Batches as Batches
     from labelkin.data._batches import Minibatch as Minibatch
     from labelkin.data._batches import Visits as Visits
+    from labelkin.data._content import file_digests as file_digests
+    from labelkin.data._content import split_digest as split_digest
     from labelkin.data._dataset import ArraySplit as ArraySplit
     from labelkin.data._dataset import Dataset as Dataset
     from labelkin.data._dataset import FileSplit as FileSplit
@@ -31,20 +34,33 @@ if TYPE_CHECKING:
     from labelkin.data._encoders.class_vectors import class_vectors as class_vectors
     from labelkin.data._fingerprint import digest as digest
     from labelkin.data._fingerprint import fingerprint as fingerprint
+    from labelkin.data._fingerprint import folder_content as folder_content
     from labelkin.data._fingerprint import hash_lines as hash_lines
     from labelkin.data._fingerprint import listing_digest as listing_digest
     from labelkin.data._held_out import read_held_out as read_held_out
     from labelkin.data._inventory import fetch_by_name as fetch_by_name
     from labelkin.data._inventory import inventory as inventory
     from labelkin.data._loading import load as load
+    from labelkin.data._loading import reads_image_files as reads_image_files
     from labelkin.data._locate import cache_folder as cache_folder
     from labelkin.data._locate import data_folders as data_folders
+    from labelkin.data._locate import derived_folder as derived_folder
     from labelkin.data._locate import download_files as download_files
     from labelkin.data._locate import find_files as find_files
     from labelkin.data._locate import find_or_download as find_or_download
+    from labelkin.data._mixing import MIXINGS as MIXINGS
+    from labelkin.data._mixing import CutMix as CutMix
+    from labelkin.data._mixing import Mixing as Mixing
+    from labelkin.data._mixing import Mixup as Mixup
     from labelkin.data._order import Ints as Ints
+    from labelkin.data._order import samples_at_once as samples_at_once
     from labelkin.data._order import shard as shard
     from labelkin.data._order import shuffled as shuffled
+    from labelkin.data._photo_augment import ColorJitter as ColorJitter
+    from labelkin.data._photo_augment import RandAugment as RandAugment
+    from labelkin.data._photo_augment import RandomErasing as RandomErasing
+    from labelkin.data._photo_augment import RandomResizedCrop as RandomResizedCrop
+    from labelkin.data._photo_augment import VerticalFlip as VerticalFlip
     from labelkin.data._readers.arrays import CLASS_NAME_KEYS as CLASS_NAME_KEYS
     from labelkin.data._readers.arrays import TARGET_KEYS as TARGET_KEYS
     from labelkin.data._readers.arrays import check_finite as check_finite
@@ -91,6 +107,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_dataset": ["ArraySplit", "Dataset", "FileSplit", "Split"],
         "_encoders.class_vectors": ["class_vectors"],
         "_loading": ["load"],
+        "_mixing": ["CutMix", "Mixup"],
+        "_photo_augment": ["ColorJitter", "RandAugment", "RandomErasing", "RandomResizedCrop", "VerticalFlip"],
         "_locate": ["cache_folder", "data_folders", "download_files", "find_files"],
         "_readers.images": ["UnreadableImage"],
         "_readers.texts": ["TextSplit"],
@@ -99,14 +117,18 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_sets.text_trees": ["out_of_scope"],
     },
     internal={
+        "_augment": ["PRESETS"],
         "_batches": ["Visits"],
+        "_content": ["file_digests", "split_digest"],
         "_dataset": ["class_names"],
         "_encoders": ["restored"],
-        "_fingerprint": ["digest", "fingerprint", "hash_lines", "listing_digest"],
+        "_fingerprint": ["digest", "fingerprint", "folder_content", "hash_lines", "listing_digest"],
         "_held_out": ["read_held_out"],
         "_inventory": ["fetch_by_name", "inventory"],
-        "_locate": ["find_or_download"],
-        "_order": ["Ints", "shard", "shuffled"],
+        "_loading": ["reads_image_files"],
+        "_mixing": ["MIXINGS", "Mixing"],
+        "_locate": ["derived_folder", "find_or_download"],
+        "_order": ["Ints", "samples_at_once", "shard", "shuffled"],
         "_readers.arrays": ["CLASS_NAME_KEYS", "TARGET_KEYS", "check_finite", "labels_beside"],
         "_readers.folders": ["SPLIT_NAMES"],
         "_readers.images": ["OnError"],

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from labelkin._checks import InputError, check_choice, check_count, check_number
+from labelkin.data._photo_augment import ColorJitter, RandAugment, RandomErasing, RandomResizedCrop, VerticalFlip
 
 Fill = Literal["zero", "reflect", "edge"]
 
@@ -186,6 +187,11 @@ class Chain:
         """Number of random numbers that one sample needs, over all steps."""
         return sum(step.numbers for step in self.steps)
 
+    @property
+    def on_host(self) -> bool:
+        """Whether a step needs the CPU, so that it cannot be captured as a CUDA graph."""
+        return any(getattr(step, "on_host", False) for step in self.steps)
+
     def __call__(self, images: Tensor, uniform: Tensor) -> Tensor:
         ends = list(accumulate(step.numbers for step in self.steps))
         for step, end in zip(self.steps, ends, strict=True):
@@ -199,7 +205,14 @@ AUGMENTATIONS: dict[str, Callable[..., Augmentation]] = {
     "shift": Shift,
     "flip": Flip,
     "rotation": Rotation,
+    "vertical-flip": VerticalFlip,
+    "random-resized-crop": RandomResizedCrop,
+    "color-jitter": ColorJitter,
+    "rand-augment": RandAugment,
+    "random-erasing": RandomErasing,
 }
+# Names that stand for several augmentations. "imagenet" is the usual training on ImageNet since Szegedy et al. 2015.
+PRESETS: dict[str, tuple[str, ...]] = {"imagenet": ("random-resized-crop", "flip", "color-jitter")}
 
 
 def augment(images: Tensor, step: Augmentation, *, generator: torch.Generator | None = None) -> Tensor:

@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 from labelkin._checks import InputError, check_count, renamed
 from labelkin.data._augment import Augmentation, Chain, Normalize
 from labelkin.data._dataset import ArraySplit, FileSplit, Split
+from labelkin.data._mixing import Mixing
 from labelkin.data._order import Shard, balanced_order, check_balanced, shard, shuffled, uniforms
 from labelkin.data._readers.images import UnreadableImage, warn_skipped
 
@@ -71,7 +72,7 @@ class Minibatch(NamedTuple):
 
     Attributes:
         inputs: (B, ...) the samples.
-        targets: (B,) their classes.
+        targets: (B,) their classes; or (B, K) class probabilities if samples are mixed.
         index: (B,) their positions in the split.
         weight: (B,) 1, or 0 for rows that are padding.
 
@@ -131,6 +132,8 @@ class Batches:
         rank: Index of this process.
         world: Number of processes.
         workers: Number of processes that read image files.
+        mix: Mixture of the samples of a batch, `Mixup` or `CutMix`; targets are then class probabilities.
+        classes: Number of classes; needed with `mix`.
         normalise: Deprecated name of `normalize`.
 
     Example:
@@ -159,6 +162,8 @@ class Batches:
         rank: int = 0,
         world: int = 1,
         workers: int = 0,
+        mix: Mixing | None = None,
+        classes: int | None = None,
         normalise: Normalize | None = None,
     ) -> None:
         normalize = renamed("normalize", normalize, "normalise", normalise)
@@ -173,7 +178,12 @@ class Batches:
             check_count("balanced", balanced)
             check_balanced(split.targets, batch_size=batch_size, each=balanced)
         self.augment = Chain(tuple(augment)) if isinstance(augment, Sequence) else augment
-        if self.augment.numbers and len(split.shape) != 3:
+        self.mix, self.classes = mix, classes
+        if mix is not None and classes is None:
+            raise InputError(
+                "classes: expected the number of classes, because mix makes targets of class probabilities."
+            )
+        if (self.augment.numbers or mix is not None) and len(split.shape) != 3:
             raise InputError(
                 f"augment: expected samples that are images (C, H, W), got samples of shape {split.shape}; leave augment out."
             )
@@ -210,7 +220,7 @@ class Batches:
         spans = [slice(first, min(first + self.batch_size, len(order))) for first in firsts]
         batches = self._from_memory(order, spans) if self._inputs is not None else self._from_files(order, spans)
         for batch, span in zip(batches, spans, strict=True):
-            yield batch._replace(inputs=self._prepared(batch.inputs, draws[span][self._shard(span).rows]))
+            yield self._prepared(batch, draws[span][self._shard(span).rows])
 
     def with_seed(self, seed: int) -> "Batches":
         """Return the same batches in the order and with the augmentations of another seed; the samples are shared.
@@ -238,6 +248,11 @@ class Batches:
         """Whether the samples are on the device, so that `take` works."""
         return self._inputs is not None
 
+    @property
+    def on_host(self) -> bool:
+        """Whether an augmentation needs the CPU in every step."""
+        return bool(getattr(self.augment, "on_host", False))
+
     def visits(self, epoch: int) -> Visits:
         """Return the order of an epoch and the random numbers of its augmentations, on the device.
 
@@ -245,7 +260,8 @@ class Batches:
             epoch: Number of the epoch, from 0.
         """
         order = self._order(epoch)
-        draws = uniforms(len(order), self.augment.numbers, seed=self.seed, epoch=epoch)
+        numbers = self.augment.numbers + (0 if self.mix is None else self.mix.numbers)
+        draws = uniforms(len(order), numbers, seed=self.seed, epoch=epoch)
         return Visits(order.to(self.device), draws.to(self.device))
 
     def take(self, index: Tensor, draws: Tensor) -> Minibatch:
@@ -257,13 +273,19 @@ class Batches:
         """
         assert self._inputs is not None
         weight = torch.ones(len(index), device=self.device)
-        return UnweightedMinibatch(self._prepared(self._inputs[index], draws), self._targets[index], index, weight)
+        return self._prepared(UnweightedMinibatch(self._inputs[index], self._targets[index], index, weight), draws)
 
-    def _prepared(self, inputs: Tensor, draws: Tensor) -> Tensor:
-        """Augment and normalize the inputs of a batch."""
-        if self.augment.numbers:
-            inputs = self.augment(inputs, draws)
-        return inputs if self.normalize is None else self.normalize(inputs)
+    def _prepared(self, batch: Minibatch, draws: Tensor) -> Minibatch:
+        """Augment, normalize and mix the samples of a batch."""
+        inputs, numbers = batch.inputs, self.augment.numbers
+        if numbers:
+            inputs = self.augment(inputs, draws[:, :numbers])
+        inputs = inputs if self.normalize is None else self.normalize(inputs)
+        if self.mix is None:
+            return batch._replace(inputs=inputs)
+        assert self.classes is not None
+        mixed = self.mix(inputs, batch.weight, draws[:, numbers:])
+        return batch._replace(inputs=mixed.inputs, targets=mixed.targets(batch.targets, self.classes))
 
     def _order(self, epoch: int) -> Tensor:
         """Return the positions of the samples in the order of the epoch."""

@@ -153,6 +153,7 @@ class Dataset:
         taxonomy: Tree over the classes, in the same order, if there is one.
         coarse_classes: Names of the coarse labels, if the splits have them.
         calibration: Samples that were held out of the training split to calibrate the trained model, if any.
+        normalization: Normalization of the samples; by default with the mean and deviation of the training split.
 
     Example:
         >>> import torch
@@ -170,6 +171,7 @@ class Dataset:
     taxonomy: Taxonomy | None = None
     coarse_classes: tuple[str, ...] | None = None
     calibration: Split | None = None
+    normalization: Normalize | None = None
 
     def __post_init__(self) -> None:
         check_names("classes", self.classes)
@@ -201,8 +203,13 @@ class Dataset:
 
     @cached_property
     def normalize(self) -> Normalize:
-        """Normalization with the mean and deviation of the training split, per channel or feature."""
-        return Normalize(*self.train.statistics())
+        """The normalization of the samples, by default with the mean and deviation of each channel or feature."""
+        return Normalize(*self.train.statistics()) if self.normalization is None else self.normalization
+
+    @property
+    def pixels(self) -> bool:
+        """Whether the samples are images of bytes (uint8)."""
+        return len(self.shape) == 3 and (isinstance(self.train, FileSplit) or self.train.inputs.dtype == torch.uint8)
 
     @property
     def normalise(self) -> Normalize:

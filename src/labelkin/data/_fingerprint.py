@@ -7,6 +7,7 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import NamedTuple
 
+from labelkin.data._content import file_digests
 from labelkin.data._loading import FOLDERS, part_tables
 from labelkin.data._readers.images import SUFFIXES
 from labelkin.data._sets.cifar import cifar_at
@@ -30,8 +31,9 @@ def fingerprint(data: str) -> str:
     - `stdlib`, which differs between versions of Python, is represented by its name and a hash of its content.
     - A file is represented by a hash of its content.
     - A folder is represented by a hash of the content of its tables and of the path and size of its images and other files,
-      because hashing 100,000 images would take minutes. Replacing an image by another one of the same name and size is
-      therefore not detected. Hidden files, and files that are not images in a folder of images, are ignored.
+      because hashing 100,000 images takes minutes the first time. It stays the same if an image is replaced by another one of
+      the same name and size; runs record `folder_content` as well, which does not. Hidden files, and files that are not images
+      in a folder of images, are ignored.
 
     `labelkin.translate._corpus_files.corpus_fingerprint` does the same for a parallel corpus.
 
@@ -55,6 +57,23 @@ def fingerprint(data: str) -> str:
     if path.is_file():
         return digest(path)
     return f"folder:{_folder_digest(path.resolve())}" if path.is_dir() else data
+
+
+def folder_content(data: str) -> str | None:
+    """Return a hash of the content of all images below a folder, or None if the data are not a folder of files.
+
+    The hash of each file is kept in labelkin's cache until its size or modification time changes.
+
+    Args:
+        data: A name or path, as for `load`.
+    """
+    path = Path(data).expanduser()
+    if data in DATASETS or not path.is_dir() or _is_published(path.resolve()):
+        return None
+    root = path.resolve()
+    files = [Path(f"{root}{line.rpartition(' ')[0]}") for line in _sizes(str(root), False, {})]
+    named = zip(files, file_digests(files), strict=True)
+    return hash_lines(f"{file.relative_to(root)} {content}" for file, content in named)
 
 
 def digest(path: Path) -> str:

@@ -1,7 +1,7 @@
 """Load a dataset from a name or a path."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from labelkin.data._locate import find_or_download
 from labelkin.data._readers.arrays import read_npy, read_npz
 from labelkin.data._readers.folders import SPLIT_NAMES, read_image_folder
 from labelkin.data._readers.images import OnError
-from labelkin.data._readers.tables import read_tables
+from labelkin.data._readers.tables import column_roles, read_tables
 from labelkin.data._readers.texts import TextSplit, encoded, read_text_tables
 from labelkin.data._sets.cifar import cifar_at, read_cifar
 from labelkin.data._sets.images import has_idx_files, is_awa2, is_food101, read_awa2, read_food101, read_idx_folder
@@ -229,6 +229,28 @@ def read_set(
     reader = reader_at(path, texts="text" in options or "encoder" in options)
     _check_options(str(name), options, reader.options)
     return path.resolve().name, _with_tree(reader.read(path, **reading), reader.tree)
+
+
+def reads_image_files(name: str | os.PathLike[str], options: Mapping[str, Any]) -> bool:
+    """Return whether `load` reads the dataset from image files, so that `image_size` applies; False if there is no such path.
+
+    Args:
+        name: A name or path, as for `load`.
+        options: Keyword arguments of `load`.
+    """
+    source = DATASETS.get(name) if isinstance(name, str) else None
+    if source is not None:
+        return "image_size" in source.options
+    path = Path(name).expanduser()
+    if not path.exists() or "text" in options or "encoder" in options:
+        return False
+    table = part_tables(path).get("train") if path.is_dir() else path if path.suffix.lower() in TABLES else None
+    if "image_size" not in reader_at(path).options:
+        return False
+    if table is None:
+        return True
+    roles = column_roles(table, options.get("label"), options.get("image"), options.get("features"))
+    return roles.image is not None
 
 
 def _with_tree(found: RawDataset, tree: str | None) -> RawDataset:

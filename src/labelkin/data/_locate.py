@@ -12,6 +12,7 @@ from labelkin._checks import InputError
 from labelkin._extras import MissingExtra, require
 
 VARIABLE = "LABELKIN_DATA"
+DERIVED = "LABELKIN_CACHE"
 
 
 class Download(NamedTuple):
@@ -61,6 +62,18 @@ def cache_folder() -> Path:
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return base / "labelkin" / "data"
+
+
+def derived_folder(kind: str) -> Path:
+    """Return the folder of what labelkin computes from data and can compute again, such as the features of frozen networks.
+
+    It is in the folder that the environment variable LABELKIN_CACHE names, else beside the cache of datasets.
+
+    Args:
+        kind: "features" or "hashes".
+    """
+    given = os.environ.get(DERIVED)
+    return (Path(given).expanduser() if given else cache_folder().parent) / kind
 
 
 def data_folders(data_dir: str | os.PathLike[str] | None) -> list[Path]:

@@ -1,5 +1,7 @@
 """The order in which an epoch visits the samples, a function of the seed and the epoch only."""
 
+from collections.abc import Sequence
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +14,7 @@ from labelkin._checks import InputError, listed
 Ints = npt.NDArray[np.int64]
 # One random stream per purpose, different from those in `_splits`.
 ORDER, AUGMENT = 11, 12
+MOST_VALUES = 2**24  # in the inputs of samples that are evaluated at once
 
 
 class Shard(NamedTuple):
@@ -92,3 +95,12 @@ def _dealt(own: Ints, each: int, rounds: int, rng: np.random.Generator) -> Ints:
     whole = len(own) // each
     shuffles = [rng.permutation(own)[: whole * each].reshape(whole, each) for _ in range(-(-rounds // whole))]
     return np.concatenate(shuffles)[:rounds] if shuffles else np.empty((0, each), dtype=np.int64)
+
+
+def samples_at_once(shape: Sequence[int], most: int) -> int:
+    """Return the number of samples to evaluate at once: `most`, or fewer if they are images above 64 x 64 pixels.
+
+    >>> samples_at_once((3, 32, 32), 1024), samples_at_once((3, 256, 256), 1024)
+    (1024, 85)
+    """
+    return max(1, min(most, MOST_VALUES // prod(shape)))

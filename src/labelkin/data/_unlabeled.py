@@ -1,6 +1,7 @@
 """Read unlabeled inputs in the form a trained model expects."""
 
 import os
+import warnings
 from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby, islice
 from pathlib import Path
@@ -16,6 +17,7 @@ from labelkin.data._dataset import ArraySplit, Dataset
 from labelkin.data._encoders import restored
 from labelkin.data._loading import TABLES, part_tables
 from labelkin.data._readers.arrays import INPUT_KEYS, as_inputs, check_finite
+from labelkin.data._readers.folders import LEFT_BY_SYSTEMS, kinds_of
 from labelkin.data._readers.images import SUFFIXES, ImageForm, OnError, read_images
 from labelkin.data._readers.tables import column_roles, read_rows, row_numbers
 from labelkin.data._readers.texts import TEXT, TextSplit, check_utf8, column_place, decoded, warn_unknown, without_words
@@ -28,10 +30,15 @@ def files_at(path: Path, *, single: Collection[str], kind: str, others: Sequence
     `kind` names such a file in error messages; `others` are further suffixes that a single file may have.
     """
     if path.is_dir():
-        inside = (p for p in sorted(path.rglob("*")) if p.suffix.lower() in single and p.is_file())
-        found = [p for p in inside if not any(part.startswith(".") for part in p.relative_to(path).parts)]
+        inside = [p for p in sorted(path.rglob("*")) if p.is_file() and p.name.lower() not in LEFT_BY_SYSTEMS]
+        visible = [p for p in inside if not any(part.startswith(".") for part in p.relative_to(path).parts)]
+        found = [p for p in visible if p.suffix.lower() in single]
+        others = [p.name for p in visible if p.suffix.lower() not in single]
         if not found:
-            raise InputError(f"{path}: the folder contains no {kind}.")
+            also = f", but {kinds_of(others)}" if others else ""
+            raise InputError(f"{path}: the folder contains no {kind}{also}.")
+        if others:
+            warnings.warn(f"{path}: {len(others):,} file(s) are skipped: {kinds_of(others)}.", stacklevel=2)
         return found
     if not path.exists():
         siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []

@@ -10,10 +10,14 @@ from labelkin._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from labelkin.models._blocks import Backbone as Backbone
+    from labelkin.models._preprocessing import Preprocessing as Preprocessing
     from labelkin.models._registry import BACKBONES as BACKBONES
     from labelkin.models._registry import LIBRARIES as LIBRARIES
+    from labelkin.models._registry import PRETRAINED as PRETRAINED
     from labelkin.models._registry import build as build
     from labelkin.models._registry import default as default
+    from labelkin.models._registry import is_pretrained as is_pretrained
+    from labelkin.models._registry import preprocessing as preprocessing
     from labelkin.models._residual_head import ResidualHead as ResidualHead
     from labelkin.models._third_party import pooled as pooled
 
@@ -21,7 +25,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "_blocks": ["Backbone"],
-        "_registry": ["BACKBONES", "LIBRARIES", "build", "default"],
+        "_preprocessing": ["Preprocessing"],
+        "_registry": ["BACKBONES", "LIBRARIES", "PRETRAINED", "build", "default", "is_pretrained", "preprocessing"],
         "_residual_head": ["ResidualHead"],
     },
     internal={"_third_party": ["pooled"]},

@@ -1,6 +1,6 @@
 """Backbones by name."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from inspect import Parameter, signature
 from typing import Any
@@ -25,10 +25,13 @@ from labelkin.models import (
     _text_head as text,
 )
 from labelkin.models._blocks import Backbone, Builder, checked_shape
+from labelkin.models._efficientnet import LITE0, efficientnet_lite0
+from labelkin.models._preprocessing import Prepare, Preprocessing
+from labelkin.models._published_preprocessing import hf_preprocessing, timm_preprocessing
 from labelkin.models._residual_head import ResidualHead
 from labelkin.models._third_party import hf_backbone, timm_backbone
 
-__all__ = ["BACKBONES", "LIBRARIES", "Backbone", "build", "default"]
+__all__ = ["BACKBONES", "LIBRARIES", "PRETRAINED", "Backbone", "build", "default", "is_pretrained", "preprocessing"]
 
 # Each module names its networks, with the widths that its paper states.
 BACKBONES: dict[str, Builder] = {
@@ -39,16 +42,24 @@ BACKBONES: dict[str, Builder] = {
     **embedding.NETS,  # 003
     **mcel.NETS,  # 004
 }
+# Networks whose weights come from a package, each behind an extra.
+PRETRAINED: dict[str, Builder] = {"efficientnet-lite0": efficientnet_lite0}
 LIBRARIES: dict[str, Builder] = {"timm": timm_backbone, "hf": hf_backbone}
+EXPECTED: dict[str, Preprocessing] = {"efficientnet-lite0": LITE0}
+PUBLISHED: dict[str, Callable[[str], Preprocessing | None]] = {"timm": timm_preprocessing, "hf": hf_preprocessing}
 
 
-def build(name: str, input_shape: Sequence[int], **options: Any) -> Backbone:
+def build(
+    name: str, input_shape: Sequence[int], *, preprocessing: Preprocessing | None = None, **options: Any
+) -> Backbone:
     """Build a backbone by its name.
 
     Args:
-        name: A name of `BACKBONES`, `timm:NAME` or `hf:NAME`. Followed by `+residual` or `+residual-WIDTH`, the backbone ends
-            in a `ResidualHead`, of its own width or of the given one.
+        name: A name of `BACKBONES` or `PRETRAINED`, `timm:NAME` or `hf:NAME`. Followed by `+residual` or
+            `+residual-WIDTH`, the backbone ends in a `ResidualHead`, of its own width or of the given one.
         input_shape: Shape of one input: `(channels, height, width)` or `(features,)`.
+        preprocessing: What the backbone's weights expect of images, usually `preprocessing(name)`. The backbone then takes
+            images of 1 or 3 channels and of any size, with pixels from 0 to 1. None leaves the inputs as they are.
         **options: Keyword arguments of the builder, such as `hidden=(64,)` for "mlp".
 
     Returns:
@@ -66,6 +77,10 @@ def build(name: str, input_shape: Sequence[int], **options: Any) -> Backbone:
         10
     """
     shape = checked_shape(input_shape)
+    if preprocessing is not None:
+        prepare = Prepare(preprocessing, shape)
+        inner = build(name, prepare.output_shape, **options)
+        return Backbone(features=inner.features, prepare=prepare, network=inner)
     plain, plus, head = name.partition("+")
     if plus:
         width = _residual_width(name, head)
@@ -100,6 +115,44 @@ def default(input_shape: Sequence[int]) -> str:
     return "tiny-cnn" if min(shape[1:]) < 32 else "resnet-18"
 
 
+def is_pretrained(name: str | None) -> bool:
+    """Return whether a backbone comes with pretrained weights.
+
+    Args:
+        name: A name for `build`, or None.
+
+    Returns:
+        True for names of `PRETRAINED`, `timm:NAME` and `hf:NAME`.
+
+    Example:
+        >>> from labelkin import models
+        >>> models.is_pretrained("efficientnet-lite0"), models.is_pretrained("resnet-18")
+        (True, False)
+    """
+    plain = (name or "").partition("+")[0]
+    return plain in PRETRAINED or plain.partition(":")[0] in LIBRARIES
+
+
+def preprocessing(name: str) -> Preprocessing | None:
+    """Return the preprocessing that belongs to the weights of a backbone.
+
+    Args:
+        name: A name for `build`.
+
+    Returns:
+        The preprocessing, or None if the backbone has no pretrained weights or does not take images.
+
+    Example:
+        >>> from labelkin import models
+        >>> models.preprocessing("efficientnet-lite0").resize
+        256
+        >>> models.preprocessing("resnet-18")
+    """
+    plain = name.partition("+")[0]
+    library, _, inner = plain.partition(":")
+    return PUBLISHED[library](inner) if inner and library in PUBLISHED else EXPECTED.get(plain)
+
+
 def _residual_width(name: str, head: str) -> int | None:
     """Return the width after the plus of a backbone's name, or None if it names none."""
     kind, dash, width = head.partition("-")
@@ -113,11 +166,12 @@ def _builder(name: str) -> Builder:
     library, colon, inner = name.partition(":")
     if colon and inner and library in LIBRARIES:
         return partial(LIBRARIES[library], inner)
-    if name not in BACKBONES:
+    known = {**BACKBONES, **PRETRAINED}
+    if name not in known:
         others = " or ".join(f"{library}:NAME" for library in LIBRARIES)
-        hint = near(name, BACKBONES) or f" The names: {', '.join(BACKBONES)}."
+        hint = near(name, known) or f" The names: {', '.join(known)}."
         raise InputError(f"there is no backbone {name!r}; expected a name of BACKBONES, {others}.{hint}")
-    return BACKBONES[name]
+    return known[name]
 
 
 def _check_options(name: str, builder: Builder, options: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ def timm_backbone(name: str, input_shape: Shape, *, pretrained: bool = True, **o
     Returns:
         The backbone.
     """
-    timm = _timm(name)
+    timm = import_timm(name)
     channels, _, _ = image_shape(input_shape, least=1)
     if not timm.is_model(name):
         raise InputError(f"timm has no model {name!r}.{near(name, timm.list_models())}")
@@ -33,7 +33,8 @@ def timm_backbone(name: str, input_shape: Shape, *, pretrained: bool = True, **o
     return _as_backbone(encoder, torch.zeros(1, *input_shape))
 
 
-def _timm(name: str) -> ModuleType:
+def import_timm(name: str) -> ModuleType:
+    """Import timm; the error if it cannot be imported names the model that needs it."""
     try:
         return import_module("timm")
     except (ImportError, RuntimeError) as error:  # torchvision raises RuntimeError if it was built for another torch

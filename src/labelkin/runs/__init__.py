@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from labelkin.runs._export_model import Exported as Exported
     from labelkin.runs._export_model import export_model as export_model
     from labelkin.runs._folder import RunFolder as RunFolder
+    from labelkin.runs._identity import check_contents as check_contents
     from labelkin.runs._identity import check_unchanged as check_unchanged
     from labelkin.runs._identity import data_id as data_id
     from labelkin.runs._identity import folder_name as folder_name
@@ -103,7 +104,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_engines.mps": ["cuda_mps"],
         "_engines.processes": ["run_in_processes"],
         "_engines.ray": ["run_on_ray"],
-        "_identity": ["check_unchanged", "data_id", "folder_name", "run_id", "run_name"],
+        "_identity": ["check_contents", "check_unchanged", "data_id", "folder_name", "run_id", "run_name"],
         "_kinds": ["kind_in", "kind_name"],
         "_overwrite_guard": ["check_no_overwrite"],
         "_pack": ["Unpacked", "pack_runs", "unpack_runs"],

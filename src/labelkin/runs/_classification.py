@@ -9,14 +9,16 @@ from typing import Any
 import torch
 
 from labelkin import models
-from labelkin.data import SPLIT_NAMES, Dataset, fingerprint, labels_beside, sample_format
+from labelkin._checks import InputError
+from labelkin.data import SPLIT_NAMES, Dataset, fingerprint, folder_content, labels_beside, sample_format
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._identity import data_id, run_id
 from labelkin.runs._run_files import RunInUse, locked
 from labelkin.runs._setup import check_machine, environment, is_other_process, saved_context
 from labelkin.runs._spec import RunSpec
-from labelkin.runs._workspace import DataWorkspace
+from labelkin.runs._workspace import DataWorkspace, preprocessing_for
+from labelkin.structure import Taxonomy
 from labelkin.training import (
     Classify,
     Fleet,
@@ -25,10 +27,17 @@ from labelkin.training import (
     NotBatched,
     Place,
     Progress,
+    Settings,
     Trained,
     Trainer,
+    WithBackbone,
     build_model,
     check_accumulation,
+    check_mixing,
+    check_patience,
+    frozen_dataset,
+    make_fabric,
+    place_of,
     resolved,
 )
 
@@ -41,12 +50,23 @@ COMMAND = "evaluate"
 def check(spec: RunSpec, workspace: DataWorkspace) -> None:
     """Refuse a run that the data, the objective or the machine do not allow, before any training."""
     workspace.try_objective(spec)
-    if spec.backbone in models.BACKBONES or (spec.backbone is not None and ":" not in spec.backbone):
-        shape = workspace.dataset.shape  # read outside the `with`, which would put the data on the meta device
-        with torch.device("meta"):
-            models.build(spec.backbone, shape)
+    dataset = workspace.prepared(spec)
+    if spec.backbone is not None and ":" not in spec.backbone:
+        drawn = {"pretrained": False} if models.is_pretrained(spec.backbone) else {}
+        expected = preprocessing_for(spec)
+        with torch.device("meta"):  # without memory; the data were read before
+            models.build(spec.backbone, dataset.shape, preprocessing=expected, **drawn)
+    if spec.settings.freeze and not models.is_pretrained(spec.backbone):
+        named = "the default backbone" if spec.backbone is None else repr(spec.backbone)
+        raise InputError(
+            f"freeze: {named} has no pretrained weights, so its features would be random; choose a pretrained backbone, such "
+            "as --backbone efficientnet-lite0 (in Python: backbone='efficientnet-lite0')."
+        )
     check_accumulation(OBJECTIVES[spec.objective], spec.settings)
-    Classify(workspace.dataset, workspace.context.tree()).batches(spec.settings, Place(torch.device("cpu")))
+    check_mixing(OBJECTIVES[spec.objective], spec.settings)
+    task = Classify(dataset, workspace.context.tree())
+    check_patience(task, spec.settings)
+    task.batches(spec.settings, Place(torch.device("cpu")))
     check_machine(spec.settings)
 
 
@@ -62,16 +82,43 @@ def train(
     """Train a classifier; see `labelkin.runs.train_run`."""
     check(spec, workspace)
     model, context, options = _built(spec, workspace)
-    task = Classify(workspace.dataset, context.tree())
+    dataset = workspace.prepared(spec)
     folder = None if path is None else RunFolder(os.fspath(path))
-    trainer = Trainer(model, task, spec.settings, checkpoint=folder, progress=progress, log=log)
     with nullcontext() if folder is None or is_other_process() else locked(folder.path):
         if folder is not None:
-            _begin(folder, spec, workspace.dataset, context, options)
-        trained = trainer.fit(resume=resume)
+            _begin(folder, spec, dataset, context, options)
+        if spec.settings.freeze:
+            trained = _train_head(spec.settings, model, dataset, context.tree(), folder, resume, progress, log)
+        else:
+            task = Classify(dataset, context.tree())
+            trainer = Trainer(model, task, spec.settings, checkpoint=folder, progress=progress, log=log)
+            trained = trainer.fit(resume=resume)
         if torch.distributed.is_initialized():
             torch.distributed.barrier()  # the first process writes the files that the others read
     return trained
+
+
+def _train_head(
+    settings: Settings,
+    model: Model,
+    dataset: Dataset,
+    taxonomy: Taxonomy,
+    folder: RunFolder | None,
+    resume: bool,
+    progress: Callable[[int], Progress],
+    log: Callable[[Mapping[str, float]], None],
+) -> Trained:
+    """Train the objective of a model on the features of its backbone; the result is the whole model."""
+    device = place_of(make_fabric(settings)).device
+    with progress(1) as shown:
+        features = frozen_dataset(dataset, model.backbone, device=device, note=shown.note)
+    head = Model(torch.nn.Identity(), model.objective, dropout=settings.dropout)
+    checkpoint = None if folder is None else WithBackbone(folder, model.backbone)
+    task = Classify(features, taxonomy)
+    trained = Trainer(head, task, settings, checkpoint=checkpoint, progress=progress, log=log).fit(resume=resume)
+    example = next(model.objective.parameters())
+    model.backbone.to(example.device, example.dtype)
+    return trained._replace(model=model.eval())
 
 
 def train_fleet(
@@ -108,8 +155,8 @@ def train_fleet(
                 continue
             model, context, options = _built(spec, workspace)
             tree = context.tree()  # the folder records that it was used
-            task = task or Classify(workspace.dataset, tree)
-            _begin(folder, spec, workspace.dataset, context, options)
+            task = task or Classify(workspace.prepared(spec), tree)
+            _begin(folder, spec, workspace.prepared(spec), context, options)
             members[place] = FleetMember(model, task, spec.settings, checkpoint=folder)
         if members:
             fleet = Fleet(list(members.values()), [kinds[place] for place in members], progress=progress)
@@ -125,7 +172,16 @@ def _built(spec: RunSpec, workspace: DataWorkspace) -> tuple[Model, Context, dic
     """Return the model of a run, with the context and the options that its objective is built from."""
     options = resolved(spec.options, workspace.context.classes)
     context, shape = workspace.context.afresh(), workspace.dataset.shape
-    model = build_model(spec.objective, options, _backbone(spec, shape), shape, context, seed=spec.settings.seed)
+    model = build_model(
+        spec.objective,
+        options,
+        _backbone(spec, shape),
+        shape,
+        context,
+        seed=spec.settings.seed,
+        preprocessing=preprocessing_for(spec),
+        dropout=spec.settings.dropout,
+    )
     return model, context, options
 
 
@@ -156,6 +212,7 @@ def _begin(
         "id": run_id(spec),
         "data_id": data_id(spec, with_fold=False),
         "kind": KIND,
+        **({} if (content := folder_content(spec.data)) is None else {"data_content": content}),
         **spec.as_dict(),
         "resolved_backbone": _backbone(spec, dataset.shape),
         "revision": OBJECTIVES[spec.objective].revision_of(spec.options),
@@ -170,6 +227,8 @@ def _begin(
         "mean": dataset.normalize.mean,
         "std": dataset.normalize.std,
     }
+    if (expected := preprocessing_for(spec)) is not None:
+        setup["preprocessing"] = {**expected._asdict(), "mean": list(expected.mean), "std": list(expected.std)}
     RunFolder.create(folder.path, config, setup)
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, listed, near
-from labelkin.data import ArraySplit, Batches, Split, read_held_out
+from labelkin.data import ArraySplit, Batches, Split, read_held_out, samples_at_once
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._identity import check_unchanged, data_changed
 from labelkin.runs._predictor import Predictor, existing_run_folder, load_run
@@ -112,7 +112,8 @@ def _in_order(split: Split, classes: Sequence[str], wanted: Sequence[str], name:
 def _scored(predictor: Predictor, split: Split) -> tuple[Tensor, Tensor]:
     """Return the scores and targets of the samples that could be read."""
     parts: list[tuple[Tensor, Tensor]] = []
-    for batch in Batches(split, batch_size=min(BATCH, len(split)), device=predictor.mean.device).epoch(0):
+    size = min(samples_at_once(split.shape, BATCH), len(split))
+    for batch in Batches(split, batch_size=size, device=predictor.mean.device).epoch(0):
         read = batch.weight > 0
         parts.append((predictor(batch.inputs[read]).float().cpu(), batch.targets[read].cpu()))
     scores, target = (torch.cat(part) for part in zip(*parts, strict=True))

@@ -1,16 +1,17 @@
 """The id of a run: a hash of everything that its result depends on. Runs with equal ids are trained once."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from labelkin._checks import InputError
-from labelkin.data import digest, labels_beside, listing_digest
+from labelkin.data import digest, file_digests, folder_content, hash_lines, labels_beside, listing_digest
 from labelkin.objectives import OBJECTIVES
 from labelkin.runs._compatibility import original_options, settings_that_count
 from labelkin.runs._kinds import kind_of
+from labelkin.runs._run_files import read_config
 from labelkin.runs._spec import RunSpec
 
 # Options for where data are and how they are read. They do not change results.
@@ -50,10 +51,41 @@ def data_changed(config: Mapping[str, Any]) -> bool:
     spec = RunSpec.from_dict(config)
     if kind_of(spec.data).fingerprint(spec.data) == spec.data:
         return False  # a published set, or files that are gone; reading them reports that
+    if content_changed(config):
+        return True
     if "data_id" in config:
         return bool(config["data_id"] != data_id(spec, with_fold=False))
     recorded = {name: config[name] for name in spec.as_dict()}
     return bool(config["id"] != _id(recorded, config["revision"]))
+
+
+def content_changed(config: Mapping[str, Any], known: dict[str, str | None] | None = None) -> bool:
+    """Return whether a folder of images is available and the content of a file differs from that of the training.
+
+    Ids contain the names and sizes of images only. Runs of earlier versions recorded no content.
+
+    Args:
+        config: The configuration of a run.
+        known: The contents of data that were read before; new ones are added.
+    """
+    recorded, known = config.get("data_content"), {} if known is None else known
+    if recorded is None:
+        return False
+    if config["data"] not in known:
+        known[config["data"]] = folder_content(config["data"])
+    return known[config["data"]] not in (None, recorded)
+
+
+def check_contents(folders: Sequence[Path]) -> None:
+    """Refuse runs on images that were replaced by others of the same names and sizes after the training."""
+    known: dict[str, str | None] = {}
+    for folder in folders:
+        config = read_config(folder)
+        if config is not None and content_changed(config, known):
+            raise InputError(
+                f"{folder}: this run was trained on other images of the same names and sizes in {config['data']}; restore "
+                "them, choose another folder for the runs, or remove this run."
+            )
 
 
 def run_name(spec: RunSpec) -> str:
@@ -84,6 +116,9 @@ def _id(values: Mapping[str, Any], revision: int) -> str:
     hashed["options"] = {name: content_of(value) for name, value in options.items()}
     for name in ("taxonomy", "backbone"):
         hashed[name] = content_of(hashed[name])
+    library, colon, folder = str(hashed["backbone"]).partition(":")
+    if library == "hf" and colon and values["settings"].get("preprocessing") == "weights":
+        hashed["backbone"] = f"hf:{_local_model(folder)}"
     return _hash(hashed)
 
 
@@ -106,6 +141,15 @@ def _model(name: str) -> str:
     """Identify a model's folder by its content."""
     folder = Path(name).expanduser()
     return f"folder:{listing_digest(folder.resolve(), every=True)}" if name != "minilm" and folder.is_dir() else name
+
+
+def _local_model(name: str) -> str:
+    """Identify a local model by the content of its files; the name of a published one stays a name."""
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        return name
+    files = sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
+    return f"folder:{hash_lines(f'{file.name} {own}' for file, own in zip(files, file_digests(files), strict=True))}"
 
 
 def _hash(values: dict[str, Any]) -> str:

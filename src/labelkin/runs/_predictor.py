@@ -1,6 +1,7 @@
 """Load a finished run as a model that predicts."""
 
 import os
+from collections.abc import Mapping
 from math import nan
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,8 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from labelkin._checks import InputError, listed
-from labelkin.data import Normalize, SampleFormat
+from labelkin.data import Normalize, SampleFormat, samples_at_once
 from labelkin.decide import Rule, RuleName, class_nodes, explain
+from labelkin.models import Preprocessing
 from labelkin.objectives import OBJECTIVES
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._kinds import kind_in
@@ -87,6 +89,8 @@ class Predictor(nn.Module):
             self.shape,
             context,
             seed=0,
+            preprocessing=preprocessing_in(setup),
+            weights=False,
         )
         try:
             self.model.load_state_dict(folder.model_state())
@@ -162,7 +166,10 @@ class Predictor(nn.Module):
             raise InputError("decide: a rule has its own threshold, coverage and costs; pass them to rule() instead.")
         values = torch.as_tensor(inputs)
         self.check(values)
-        parts = [self(part.to(self.mean.device)).float().cpu() for part in torch.split(values, BATCH)]
+        parts = [
+            self(part.to(self.mean.device)).float().cpu()
+            for part in torch.split(values, samples_at_once(self.shape, BATCH))
+        ]
         scores = torch.cat(parts)
         probs = self.calibration._replace(temperature=decide.temperature).probs(scores)
         found: Tensor | None = None
@@ -284,6 +291,14 @@ def existing_run_folder(path: str | os.PathLike[str]) -> Path:
         hint = f" Runs in this folder: {listed(inside)}." if inside else ""
         raise InputError(f"{folder}: not the folder of a run; it has no config.json.{hint}")
     return folder
+
+
+def preprocessing_in(setup: Mapping[str, Any]) -> Preprocessing | None:
+    """Return the preprocessing that a run keeps with its pretrained weights; None if it normalizes by the data."""
+    kept = setup.get("preprocessing")
+    if kept is None:
+        return None
+    return Preprocessing(int(kept["size"]), int(kept["resize"]), tuple(kept["mean"]), tuple(kept["std"]))
 
 
 def calibration_of(folder: RunFolder) -> Calibration:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 
 from labelkin._checks import InputError, listed, near, plain
 from labelkin.data import is_corpus
+from labelkin.models import is_pretrained
 from labelkin.objectives import OBJECTIVES, RELATIONS
 from labelkin.runs._compatibility import FORMER_DEFAULTS, complete_settings, current_options, original_options
 from labelkin.training import Settings
@@ -62,6 +63,12 @@ class RunSpec:
                 raise InputError(f"{name}: expected a name, or nothing for the default, got {choice!r}.")
         if self.settings.calibration and is_corpus(self.data):  # sentences are searched for, not decided
             object.__setattr__(self, "settings", replace(self.settings, calibration=0.0))
+        for name in ("freeze", "dropout") if is_corpus(self.data) else ():
+            if given := getattr(self.settings, name):
+                raise InputError(f"{name}: applies to classifiers, not to translation, got {given}; leave it out.")
+        if self.settings.preprocessing is None:
+            chosen = "weights" if is_pretrained(self.backbone) else "data"
+            object.__setattr__(self, "settings", replace(self.settings, preprocessing=chosen))
         if self.settings.seed > LARGEST_SEED:
             raise InputError(f"seed: expected a whole number from 0 to {LARGEST_SEED}, got {self.settings.seed}.")
         object.__setattr__(self, "options", current_options(self.objective, self.options))

@@ -8,7 +8,7 @@ from pathlib import Path
 from labelkin._checks import InputError
 from labelkin.objectives import OBJECTIVES
 from labelkin.runs._folder import RunFolder
-from labelkin.runs._identity import run_id
+from labelkin.runs._identity import check_contents, run_id
 from labelkin.runs._kinds import kind_of
 from labelkin.runs._setup import is_other_process
 from labelkin.runs._spec import RunSpec
@@ -88,6 +88,7 @@ def check_same(path: str | os.PathLike[str], spec: RunSpec) -> None:
     """Refuse a folder with a run of another configuration, or of an earlier revision of the objective."""
     config = RunFolder(os.fspath(path)).config
     if config["id"] == run_id(spec):
+        check_contents([Path(path)])
         return
     revision = OBJECTIVES[spec.objective].revision_of(spec.options)
     if config["objective"] == spec.objective and config["revision"] != revision:

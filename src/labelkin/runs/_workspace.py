@@ -2,20 +2,24 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, lru_cache
 from inspect import signature
 from json import dumps
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
-from labelkin import data
+import torch
+
+from labelkin import data, models
 from labelkin._checks import InputError, near
-from labelkin.data import Dataset
+from labelkin.data import Dataset, Normalize, reads_image_files
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.runs._identity import content_of, data_id
 from labelkin.runs._spec import RunSpec
 from labelkin.training import context_for, resolved, taxonomy_for
 
 T = TypeVar("T")
+CONTEXT_SIDE = 32  # pixels of the images that trees and relations of pretrained runs are computed from
 
 
 class DataWorkspace:
@@ -47,12 +51,26 @@ class DataWorkspace:
                 raise InputError(
                     f"data_options: there is no option {name!r}; known: {', '.join(known)}.{near(name, known)}"
                 )
-        return data.load(self.spec.data, calibration=self.spec.settings.calibration, **self.spec.data_options)
+        options = _load_options(self.spec)
+        return data.load(self.spec.data, calibration=self.spec.settings.calibration, **options)
+
+    def prepared(self, spec: RunSpec) -> Dataset:
+        """Return the data set as the backbone of a run takes it: images for pretrained weights are not normalized."""
+        if preprocessing_for(spec) is None:
+            return self.dataset
+        if not self.dataset.pixels:
+            raise InputError(
+                f"backbone {spec.backbone!r}: its weights expect images of bytes (uint8), got samples of shape "
+                f"{self.dataset.shape} that are not; choose another backbone, or set preprocessing to 'data'."
+            )
+        zeros = torch.zeros(self.dataset.shape[0])
+        return replace(self.dataset, normalization=Normalize(zeros, zeros + 1))
 
     @cached_property
     def context(self) -> Context:
         """The classes, the taxonomy and the training data, as objectives take them."""
-        return context_for(self.dataset, taxonomy_for(self.spec.taxonomy, self.dataset))
+        side = None if preprocessing_for(self.spec) is None else CONTEXT_SIDE
+        return context_for(self.dataset, taxonomy_for(self.spec.taxonomy, self.dataset), side=side)
 
     def keep(self, name: str, make: Callable[[], T]) -> T:
         """Return the value that is kept under a name; the first call creates it with `make`."""
@@ -108,5 +126,27 @@ class DataCache:
         return self._workspaces[key]
 
 
-def _key(spec: RunSpec) -> tuple[str, str, float, str | None]:
-    return spec.data, dumps(dict(spec.data_options), sort_keys=True), spec.settings.calibration, spec.taxonomy
+def preprocessing_for(spec: RunSpec) -> models.Preprocessing | None:
+    """Return the preprocessing that the weights of a run's backbone expect; None if images are prepared by the data."""
+    if spec.backbone is None or spec.settings.preprocessing != "weights":
+        return None
+    return _known_preprocessing(spec.backbone)
+
+
+@lru_cache(maxsize=16)
+def _known_preprocessing(backbone: str) -> models.Preprocessing | None:
+    return models.preprocessing(backbone)
+
+
+def _load_options(spec: RunSpec) -> dict[str, Any]:
+    """Return the options to load the data of a run with: image files are read in the size that the backbone expects."""
+    options = dict(spec.data_options)
+    expected = preprocessing_for(spec)
+    if expected is not None and "image_size" not in options and reads_image_files(spec.data, options):
+        options["image_size"] = expected.resize
+    return options
+
+
+def _key(spec: RunSpec) -> tuple[str, str, float, bool, str | None]:
+    options, pretrained = dumps(_load_options(spec), sort_keys=True), preprocessing_for(spec) is not None
+    return spec.data, options, spec.settings.calibration, pretrained, spec.taxonomy

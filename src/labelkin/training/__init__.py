@@ -17,17 +17,22 @@ if TYPE_CHECKING:
     from labelkin.training._decisions import decide_test as decide_test
     from labelkin.training._decisions import fit_calibration as fit_calibration
     from labelkin.training._fabric import make_fabric as make_fabric
+    from labelkin.training._fabric import place_of as place_of
     from labelkin.training._final_metrics import final_metrics as final_metrics
     from labelkin.training._fleet import Fleet as Fleet
     from labelkin.training._fleet import FleetMember as FleetMember
     from labelkin.training._fleet_check import NotBatched as NotBatched
     from labelkin.training._fleet_check import reason_against as reason_against
+    from labelkin.training._frozen import WithBackbone as WithBackbone
+    from labelkin.training._frozen import frozen_dataset as frozen_dataset
     from labelkin.training._interrupt import Diverged as Diverged
     from labelkin.training._interrupt import Interrupted as Interrupted
     from labelkin.training._interrupt import StopAfterStep as StopAfterStep
     from labelkin.training._loop import Trained as Trained
     from labelkin.training._loop import Trainer as Trainer
-    from labelkin.training._loop import check_accumulation as check_accumulation
+    from labelkin.training._loop_checks import check_accumulation as check_accumulation
+    from labelkin.training._loop_checks import check_mixing as check_mixing
+    from labelkin.training._loop_checks import check_patience as check_patience
     from labelkin.training._model import Model as Model
     from labelkin.training._optimizer import parameter_groups as parameter_groups
     from labelkin.training._packing import is_packed as is_packed
@@ -58,12 +63,13 @@ __getattr__, __dir__, __all__ = lazy_exports(
     internal={
         "_build": ["build_model", "context_for", "resolved", "taxonomy_for"],
         "_decisions": ["LEAST_SCORE", "PRIOR", "Calibration", "decide_test", "fit_calibration"],
-        "_fabric": ["make_fabric"],
+        "_fabric": ["make_fabric", "place_of"],
         "_final_metrics": ["final_metrics"],
         "_fleet": ["Fleet", "FleetMember"],
         "_fleet_check": ["NotBatched", "reason_against"],
+        "_frozen": ["WithBackbone", "frozen_dataset"],
         "_interrupt": ["StopAfterStep"],
-        "_loop": ["check_accumulation"],
+        "_loop_checks": ["check_accumulation", "check_mixing", "check_patience"],
         "_optimizer": ["parameter_groups"],
         "_packing": ["is_packed", "load_packed", "save_packed"],
         "_progress": ["Progress", "Silent", "progress_for"],

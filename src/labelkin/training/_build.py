@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
 from labelkin import models, relations
 from labelkin._checks import InputError, check_choice
@@ -40,8 +41,15 @@ def taxonomy_for(
     return load_tree(choice, others=("wordnet",)).restrict(dataset.classes)
 
 
-def context_for(dataset: Dataset, taxonomy: Taxonomy | None) -> Context:
-    """Return the context that objectives are built from, with the training data but without the number of features."""
+def context_for(dataset: Dataset, taxonomy: Taxonomy | None, *, side: int | None = None) -> Context:
+    """Return the context that objectives are built from, with the training data but without the number of features.
+
+    Args:
+        dataset: The data set.
+        taxonomy: The tree of its classes, if there is one.
+        side: Height and width that larger images are reduced to; trees and relations need no more, and their cost grows with
+            the number of pixels. None keeps all pixels.
+    """
     train = dataset.train
     if isinstance(train, FileSplit):
         train = train.take(torch.arange(0, len(train), max(1, len(train) // CONTEXT_IMAGES))).in_memory()
@@ -49,10 +57,19 @@ def context_for(dataset: Dataset, taxonomy: Taxonomy | None) -> Context:
     return Context(
         classes=dataset.classes,
         taxonomy=taxonomy,
-        inputs=train.inputs,
+        inputs=train.inputs if side is None else _reduced(train.inputs, side),
         targets=train.targets,
         train_samples=len(dataset.train),
     )
+
+
+def _reduced(inputs: torch.Tensor, side: int) -> torch.Tensor:
+    """Return images (n, C, H, W) with at most `side` pixels in height and width, each the mean of those it stands for."""
+    size = [min(side, length) for length in inputs.shape[2:]]
+    if inputs.ndim != 4 or size == list(inputs.shape[2:]):
+        return inputs
+    small = torch.cat([F.adaptive_avg_pool2d(part.float(), size) for part in inputs.split(256)])
+    return small if inputs.is_floating_point() else small.round().to(inputs.dtype)
 
 
 def resolved(options: Mapping[str, Any], classes: Sequence[str]) -> dict[str, Any]:
@@ -87,7 +104,16 @@ def _read_matrix(option: str, path: Path) -> torch.Tensor:
 
 
 def build_model(
-    objective: str, options: Mapping[str, Any], backbone: str, shape: tuple[int, ...], context: Context, *, seed: int
+    objective: str,
+    options: Mapping[str, Any],
+    backbone: str,
+    shape: tuple[int, ...],
+    context: Context,
+    *,
+    seed: int,
+    preprocessing: models.Preprocessing | None = None,
+    weights: bool = True,
+    dropout: float = 0.0,
 ) -> Model:
     """Build a model.
 
@@ -100,8 +126,12 @@ def build_model(
         shape: The shape of one sample.
         context: Classes, taxonomy and training data for the objective.
         seed: Seed of the initial weights.
+        preprocessing: What the backbone's weights expect of images; None leaves the inputs as they are.
+        weights: Whether to load the weights of a pretrained backbone; not needed if those of a run replace them.
+        dropout: The probability with which a feature is set to 0 in training.
     """
     torch.manual_seed(seed)
-    net = models.build(backbone, shape)
+    drawn = {"pretrained": False} if not weights and models.is_pretrained(backbone) else {}
+    net = models.build(backbone, shape, preprocessing=preprocessing, **drawn)
     head = OBJECTIVES[objective].build(context.with_features(net.features), **options)
-    return Model(net, head)
+    return Model(net, head, dropout=dropout)

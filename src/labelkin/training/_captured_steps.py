@@ -44,13 +44,14 @@ class CapturedSteps(Steps):
         self._order, self._draws = torch.empty_like(order), torch.empty_like(draws)
         self._rates = torch.zeros(len(bench.batches), device=device)
         self._position = torch.zeros((), dtype=torch.int64, device=device)  # of the next sample in the epoch's order
-        self._rate = torch.zeros((), device=device)
         self._graphs: dict[int, tuple[Any, Tensor]] = {}  # by batch size: the graph and the loss it writes
         self._warmed: Counter[int] = Counter()
         self._fixed: list[Any] = []  # what the graphs rely on
         self._stream: Any = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        self._group_rates: list[tuple[Tensor, float]] = []  # the rate of each group and its factor
         for group in bench.optimizer.param_groups:
-            group["lr"] = self._rate
+            group["lr"] = torch.zeros((), device=device)
+            self._group_rates.append((group["lr"], group.get("scale", 1.0)))
             if "capturable" in group and self._stream is not None:
                 group["capturable"] = True
 
@@ -93,7 +94,9 @@ class CapturedSteps(Steps):
         rows = self._position + torch.arange(size, device=self._position.device)
         batch = self.bench.batches.take(self._order[rows], self._draws[rows])
         step = (self._position // self.bench.batches.batch_size).view(1)
-        self._rate.copy_(self._rates.index_select(0, step)[0])
+        rate = self._rates.index_select(0, step)[0]
+        for own, scale in self._group_rates:
+            own.copy_(rate * scale)
         loss = self.update(batch)
         self.bench.loss_sum.add(loss)
         self._position.add_(size)
@@ -164,10 +167,16 @@ def _reason_against(settings: Settings, bench: Workbench) -> str | None:
         return "several processes exchange gradients"
     if settings.accumulate > 1:
         return "gradients are accumulated"
+    if settings.unfreeze_after:
+        return "the backbone is trained only later (unfreeze_after)"
+    if settings.ema:
+        return "weights are averaged after each step (ema)"
     if not isinstance(bench.batches, (Batches, FleetBatches)):
         return "batches differ in length"
     if not bench.batches.in_memory:
         return "images are read from files"
+    if getattr(bench.batches, "on_host", False):
+        return "an augmentation draws its random numbers on the CPU"
     if settings.epochs * len(bench.batches) < FEWEST_STEPS:
         return f"the run has fewer than {FEWEST_STEPS} steps"
     return None

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from labelkin.data import ArraySplit, Dataset, Minibatch
+from labelkin.data import ArraySplit, Chain, Dataset, Minibatch
+from labelkin.training._augmentations import augmentations
 from labelkin.training._fleet_convolution import products_are_faster
 from labelkin.training._fleet_model import FleetModel
 from labelkin.training._model import Model
@@ -49,6 +50,13 @@ def reason_against(settings: Settings, dataset: Dataset) -> str | None:
         return "torch.func.vmap ignores mixed precision"
     if not isinstance(dataset.train, ArraySplit):
         return "images are read from files"
+    usual = Settings()
+    for name in ("freeze", "backbone_lr", "unfreeze_after", "ema", "patience", "dropout"):
+        if getattr(settings, name) != getattr(usual, name):
+            return f"they set {name}"
+    chosen = augmentations(settings.augment)
+    if chosen.mix is not None or Chain(tuple(chosen.steps)).on_host:
+        return "an augmentation works on the whole batch of a run"
     return None
 
 

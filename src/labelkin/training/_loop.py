@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError
-from labelkin.objectives import Objective
+from labelkin.training._averages import WeightAverages
 from labelkin.training._captured_steps import make_steps
 from labelkin.training._checkpoint import Checkpoint, Pace, State
 from labelkin.training._fabric import make_fabric, place_of, without_advice
 from labelkin.training._interrupt import Diverged, Interrupted, StopAfterStep
+from labelkin.training._loop_checks import check_accumulation, check_mean, check_mixing, check_patience
 from labelkin.training._loss_sum import LossSum
 from labelkin.training._model import Model
 from labelkin.training._optimizer import make_optimizer, match_memory_format
@@ -88,7 +88,9 @@ class Trainer:
         log: Callable[[Mapping[str, float]], None] = lambda row: None,
     ) -> None:
         check_accumulation(type(model.objective), settings)
-        _check_mean(model.objective, settings)
+        check_mixing(type(model.objective), settings)
+        check_mean(model.objective, settings)
+        check_patience(task, settings)
         self.model, self.task, self.settings, self.checkpoint = model, task, settings, checkpoint
         self.progress, self.log = progress, log
         self.epoch, self.step = 0, 0  # the next ones to train
@@ -98,6 +100,8 @@ class Trainer:
         self.noted = False  # whether the user was told why steps are not captured
         self.pace = Pace()
         self.best: dict[str, Any] | None = None  # the weights of the best epoch so far
+        self.averages: WeightAverages | None = None
+        self._trainable = [parameter for parameter in model.backbone.parameters() if parameter.requires_grad]
 
     def fit(self, *, resume: bool = False) -> Trained:
         """Train to the end.
@@ -116,6 +120,8 @@ class Trainer:
             self._prepare(resume)
             with self.progress(len(self.batches)) as progress, StopAfterStep() as stop:
                 for epoch in range(self.epoch, self.settings.epochs):
+                    if self._out_of_patience():
+                        break
                     self._train_epoch(epoch, progress, stop)
                     self._end_epoch(epoch, progress, stop)
             return self._result()
@@ -136,6 +142,7 @@ class Trainer:
         self.forward, self.optimizer = self.fabric.setup(self._maybe_compiled(), optimizer)
         self.batches = self.task.batches(self.settings, self.place)
         self.loss_sum = LossSum(self.place.device)
+        self.averages = WeightAverages(self.model, self.settings.ema) if self.settings.ema else None
         if resume:
             self._restore()
         bench = Workbench(
@@ -166,12 +173,19 @@ class Trainer:
     def _train_epoch(self, epoch: int, progress: Progress, stop: StopAfterStep) -> None:
         """Train the remaining steps of an epoch; on Ctrl-C save the state and raise `Interrupted`."""
         self.model.train()
+        if self.settings.unfreeze_after:
+            frozen = epoch < self.settings.unfreeze_after
+            self.model.backbone.train(not frozen)  # frozen, batch normalization keeps its statistics
+            for parameter in self._trainable:
+                parameter.requires_grad_(not frozen)
         if self.step == 0:
             self.loss_sum.reset()
             self.model.objective.begin_epoch(epoch, self.settings.epochs)
         begun = perf_counter()
         for loss in self.steps.epoch(epoch, start=self.step):
             self.step += 1
+            if self.averages is not None:
+                self.averages.update()
             progress.step(epoch, self.step, loss)
             if self.step < len(self.batches) and stop.agreed(self.place.device):
                 self.seconds += perf_counter() - begun
@@ -197,13 +211,14 @@ class Trainer:
         last_rate = self.steps.rate(epoch, len(self.batches) - 1)
         row = {"epoch": epoch + 1, "lr": last_rate, "loss": mean_loss}
         row |= self.model.objective._figures()
-        for part in self.task.parts_evaluated:
-            row |= {f"{part}_{name}": value for name, value in self._evaluate(part).metrics.items()}
-        self.history.append(row)
-        if self._selection_part is not None and self._reported_epoch() == epoch + 1:
-            self.best = state_of(self.model)
+        with nullcontext() if self.averages is None else self.averages.applied():
+            for part in self.task.parts_evaluated:
+                row |= {f"{part}_{name}": value for name, value in self._evaluate(part).metrics.items()}
+            self.history.append(row)
+            if self._selection_part is not None and self._reported_epoch() == epoch + 1:
+                self.best = state_of(self.model)
         self.epoch, self.step = epoch + 1, 0
-        ended = self.epoch == self.settings.epochs
+        ended = self.epoch == self.settings.epochs or self._out_of_patience()
         stopped = not ended and stop.agreed(self.place.device, now=True)
         self._save(needed=ended or stopped)
         progress.epoch(epoch, row)
@@ -222,6 +237,13 @@ class Trainer:
         as_trained = self.settings.evaluation == "batch-statistics"
         with self.fabric.autocast(), batch_statistics(self.model.backbone) if as_trained else nullcontext():
             return self.task.evaluate(self.model, part, self.place)
+
+    def _out_of_patience(self) -> bool:
+        """Return whether the validation split had no better result for as many epochs as the settings allow."""
+        if self.settings.patience is None:
+            return False
+        values = [row[f"val_{self.task.chosen_by}"] for row in self.history]
+        return len(values) - 1 - values.index(max(values)) >= self.settings.patience if values else False
 
     def _reported_epoch(self) -> int:
         """Return the epoch to report: the best one so far (of equals the latest) if one is selected, else the last."""
@@ -244,6 +266,8 @@ class Trainer:
         """Restore the weights of the reported epoch, evaluate them on the test set and save the results."""
         if self.best is not None:
             self.model.load_state_dict(self.best)
+        elif self.averages is not None:
+            self.averages.apply()
         self.model.eval()
         tested = self._evaluate("test") if "test" in self.task.parts_evaluated else Evaluation({}, {})
         tested = self.task.calibrate(self.model, tested, self._evaluate) if tested.outputs else tested
@@ -273,6 +297,7 @@ class Trainer:
             "model": state_of(self.model),
             "optimizer": self._optimizer_state(),
             "best": self.best,
+            "averages": None if self.averages is None else self.averages.state(),
             "random": {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all()},
         }
         with self.pace.saving():
@@ -297,26 +322,7 @@ class Trainer:
         self.optimizer.load_state_dict(tensors["optimizer"])
         match_memory_format(self.optimizer)
         self.best = tensors["best"]
+        if self.averages is not None:
+            self.averages.restore(tensors["averages"])
         torch.set_rng_state(tensors["random"]["cpu"])
         torch.cuda.set_rng_state_all(tensors["random"]["cuda"])
-
-
-def check_accumulation(objective: type[Objective], settings: Settings) -> None:
-    """Raise `InputError` if the settings accumulate gradients and the objective's loss needs the whole batch."""
-    if settings.accumulate > 1 and not objective.accumulates:
-        raise InputError(
-            f"accumulate: expected 1 for {objective.__name__}, whose loss is computed over the whole batch, "
-            f"got {settings.accumulate}."
-        )
-
-
-def _check_mean(objective: Objective, settings: Settings) -> None:
-    """Raise `InputError` if the loss is not a mean, or not the weighted mean of the losses of a batch's parts."""
-    if objective.reduction != "mean":
-        raise InputError(f"reduction: the training loop expects 'mean', got {objective.reduction!r}.")
-    weighted = objective.class_weight is not None and objective.class_weight_divisor == "weights"
-    if settings.accumulate > 1 and weighted:
-        raise InputError(
-            "accumulate: a mean that is divided by class weights is not the mean of its parts; set accumulate to 1, or "
-            "class_weight_divisor to 'samples'."
-        )

@@ -17,6 +17,7 @@ class Model(nn.Module):
     Args:
         backbone: A module that turns inputs into features (..., F).
         objective: An objective with `features=F`.
+        dropout: The probability with which a feature is set to 0 in training.
 
     Example:
         >>> import torch
@@ -29,10 +30,11 @@ class Model(nn.Module):
         >>> model(x, y).backward()
     """
 
-    def __init__(self, backbone: nn.Module, objective: Objective) -> None:
+    def __init__(self, backbone: nn.Module, objective: Objective, *, dropout: float = 0.0) -> None:
         super().__init__()
         self.backbone = backbone
         self.objective = objective
+        self.dropout = nn.Dropout(dropout) if dropout else None
 
     def forward(self, inputs: Any, target: Tensor | None = None, **batch: Tensor | None) -> Any:
         """Return the outputs, or the loss if a target is given.
@@ -45,7 +47,7 @@ class Model(nn.Module):
         Returns:
             The objective's outputs, or the scalar loss.
         """
-        return self.objective(self.backbone(inputs), target, **batch)
+        return self.objective(self._features(inputs), target, **batch)
 
     def loss(self, inputs: Any, target: Tensor, **batch: Tensor | None) -> Tensor:
         """Return the scalar loss; the same as `model(inputs, target, ...)`.
@@ -70,4 +72,8 @@ class Model(nn.Module):
             >>> model.loss_terms(torch.zeros(1, 2), torch.tensor([0])).terms
             {'cross_entropy': tensor(0.6931)}
         """
-        return self.objective.loss_from_features(self.backbone(inputs), target, **batch)
+        return self.objective.loss_from_features(self._features(inputs), target, **batch)
+
+    def _features(self, inputs: Any) -> Any:
+        features = self.backbone(inputs)
+        return features if self.dropout is None else self.dropout(features)

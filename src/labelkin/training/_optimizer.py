@@ -14,9 +14,13 @@ from labelkin.training._settings import Settings
 def make_optimizer(model: Model, settings: Settings) -> Optimizer:
     """Return the settings' optimizer.
 
-    Weight decay applies to all parameters but those that the objective excludes (`Objective.no_weight_decay`).
+    Weight decay applies to all parameters but those that the objective excludes (`Objective.no_weight_decay`). If the backbone
+    has a learning rate of its own, its parameters are in groups with a `scale`, by which their rate is multiplied.
     """
-    return optimizer_of(parameter_groups(model, weight_decay=settings.weight_decay), settings)
+    groups = parameter_groups(model, weight_decay=settings.weight_decay)
+    if settings.backbone_lr != 1:
+        groups = _by_scale(groups, {id(p) for p in model.backbone.parameters()}, settings.backbone_lr)
+    return optimizer_of(groups, settings)
 
 
 def optimizer_of(groups: list[dict[str, Any]], settings: Settings) -> Optimizer:
@@ -47,6 +51,16 @@ def parameter_groups(model: Model, **options: Any) -> list[dict[str, Any]]:
     free = [p for name, p in model.named_parameters() if name in spared]
     groups: list[dict[str, Any]] = [{"params": decayed, **options}]
     return [*groups, {"params": free, "weight_decay": 0.0}] if free else groups
+
+
+def _by_scale(groups: list[dict[str, Any]], scaled: set[int], scale: float) -> list[dict[str, Any]]:
+    """Split the groups: parameters whose id is in `scaled` get groups with a `scale`."""
+    split = []
+    for group in groups:
+        for inside, extra in ((True, {"scale": scale}), (False, {})):
+            params = [p for p in group["params"] if (id(p) in scaled) == inside]
+            split += [{**group, "params": params, **extra}] if params else []
+    return split
 
 
 def learning_rate(settings: Settings, step: int, steps_an_epoch: int) -> float:

@@ -11,6 +11,7 @@ PRECISIONS = ("32-true", "64-true", "bf16-mixed")
 EVALUATIONS = ("eval", "batch-statistics")
 REPORTS = ("auto", "last", "best-test")
 GRAPHS = ("auto", "on", "off")
+PREPROCESSINGS = ("weights", "data")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +33,8 @@ class Settings:
         clip: The largest gradient norm; None does not clip.
         accumulate: The number of parts that each batch is computed in, to save memory.
         balanced: The number of samples of each class in a batch; None draws batches at random.
-        augment: Names of augmentations, with a number where they take one: "flip", "pad-crop:4".
+        augment: Names of augmentations, with a number where they take one: "flip", "pad-crop:4", "mixup:0.2"; "imagenet" stands
+            for several.
         evaluation: "eval", or "batch-statistics" to evaluate in training mode, as some published results did.
         report: The epoch to report: "auto" (the best on validation data, or the last without any), "last" or "best-test".
         seed: The seed of initial weights, batches and augmentation.
@@ -47,6 +49,16 @@ class Settings:
             possible), "on" (raise an error where it is not) or "off".
         calibration: The share of the training samples, 0 to 0.5, that a run holds out to fit a temperature on; 0 holds out
             none. Data with a validation split use that split instead.
+        preprocessing: How images are prepared: "weights" (as the pretrained weights of the backbone expect it), "data" (by the
+            mean and deviation of the training data), or None for "weights" if the backbone has pretrained weights.
+        freeze: Whether to keep the weights of a pretrained backbone as they are: its features are computed once and kept in
+            labelkin's cache, and only the head is trained.
+        backbone_lr: A factor of the learning rate for the backbone's parameters.
+        unfreeze_after: Epochs in which only the head is trained before the backbone is trained as well.
+        ema: The decay of an exponential moving average of the weights, which is evaluated and kept instead of the last
+            weights; 0 does not average.
+        patience: Stop after this many epochs without a better result on the validation split; None trains all epochs.
+        dropout: The probability with which features are set to 0 before the head in training.
 
     Example:
         >>> Settings(epochs=3, optimizer="sgd", lr=0.1).epochs
@@ -80,13 +92,20 @@ class Settings:
     workers: int = 0
     graph: str = "auto"
     calibration: float = 0.05
+    preprocessing: str | None = None
+    freeze: bool = False
+    backbone_lr: float = 1.0
+    unfreeze_after: int = 0
+    ema: float = 0.0
+    patience: int | None = None
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
             object.__setattr__(self, field.name, plain(getattr(self, field.name)))
         for name in ("epochs", "batch_size", "accumulate", "threads", "devices"):
             check_count(name, getattr(self, name))
-        for name in ("warmup", "seed", "workers"):
+        for name in ("warmup", "seed", "workers", "unfreeze_after"):
             check_count(name, getattr(self, name), least=0)
         check_choice("optimizer", self.optimizer, OPTIMIZERS)
         check_choice("schedule", self.schedule, SCHEDULES)
@@ -94,11 +113,20 @@ class Settings:
         check_choice("evaluation", self.evaluation, EVALUATIONS)
         check_choice("report", self.report, REPORTS)
         check_choice("graph", self.graph, GRAPHS)
+        if self.preprocessing is not None:
+            check_choice("preprocessing", self.preprocessing, PREPROCESSINGS)
         check_number("lr", self.lr, low=0, open_low=True)
         check_number("momentum", self.momentum, low=0, high=1)
         check_number("weight_decay", self.weight_decay, low=0)
         check_number("gamma", self.gamma, low=0, high=1, open_low=True)
         check_number("calibration", self.calibration, low=0, high=0.5)
+        check_number("backbone_lr", self.backbone_lr, low=0, open_low=True)
+        for name in ("ema", "dropout"):
+            check_number(name, getattr(self, name), low=0, high=1)
+            if getattr(self, name) == 1:
+                raise InputError(f"{name}: expected a number below 1, got 1.")
+        if self.patience is not None:
+            check_count("patience", self.patience)
         if self.clip is not None:
             check_number("clip", self.clip, low=0, open_low=True)
         if self.warmup >= self.epochs:
@@ -109,6 +137,32 @@ class Settings:
                 raise InputError(f"{name}: expected a list of {expected}, got {given!r}.")
             object.__setattr__(self, name, tuple(given))
         object.__setattr__(self, "calibration", float(self.calibration))
+        self._check_frozen()
+
+    def _check_frozen(self) -> None:
+        """Refuse settings that contradict a frozen backbone."""
+        if self.freeze and self.unfreeze_after:
+            raise InputError(
+                f"unfreeze_after: expected 0 with freeze, which never trains the backbone, got {self.unfreeze_after}; leave "
+                "one of them out."
+            )
+        if self.freeze and self.backbone_lr != 1:
+            raise InputError(
+                f"backbone_lr: expected 1 with freeze, which never trains the backbone, got {self.backbone_lr:g}; leave one of "
+                "them out."
+            )
+        if self.unfreeze_after >= self.epochs:
+            raise InputError(f"unfreeze_after: expected less than epochs ({self.epochs}), got {self.unfreeze_after}.")
+        if self.unfreeze_after and self.devices > 1:
+            raise InputError(
+                "unfreeze_after: expected one device, because several exchange the gradients of all parameters, got "
+                f"{self.devices}."
+            )
+        if self.freeze and self.augment:
+            raise InputError(
+                f"augment: frozen features are computed once, from the images as they are, got {', '.join(self.augment)}; "
+                "leave augment out, or train without freeze."
+            )
 
     @classmethod
     def of(cls, **values: Any) -> Self:

@@ -84,7 +84,7 @@ class Steps:
 
     def _set_rate(self, rate: float) -> None:
         for group in self.bench.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group.get("scale", 1.0)
 
 
 def plain_attributes(module: nn.Module) -> list[tuple[str, Any]]:

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from labelkin import metrics
-from labelkin._checks import InputError, near
-from labelkin.data import AUGMENTATIONS, Batches, Dataset, Minibatch
+from labelkin.data import Batches, Dataset, Minibatch, samples_at_once
 from labelkin.structure import Taxonomy
+from labelkin.training._augmentations import augmentations
 from labelkin.training._decisions import decide_test, fit_calibration
 from labelkin.training._final_metrics import final_metrics
 from labelkin.training._fleet_model import FleetModel
@@ -168,13 +168,16 @@ class Classify(Task):
 
     def batches(self, settings: Settings, place: Place) -> Batches:
         """Return shuffled, augmented and normalized batches of the training set."""
+        chosen = augmentations(settings.augment)
         return Batches(
             self.dataset.train,
             batch_size=min(settings.batch_size, len(self.dataset.train)),
             shuffle=True,
             seed=settings.seed,
             device=place.device,
-            augment=[augmentation(name) for name in settings.augment],
+            augment=chosen.steps,
+            mix=chosen.mix,
+            classes=len(self.dataset.classes),
             normalize=self.dataset.normalize,
             balanced=settings.balanced,
             rank=place.rank,
@@ -210,7 +213,7 @@ class Classify(Task):
             split = self.dataset.splits[part]
             self._ordered[part] = Batches(
                 split,
-                batch_size=min(EVALUATION_BATCH * place.world, len(split)),
+                batch_size=min(samples_at_once(split.shape, EVALUATION_BATCH) * place.world, len(split)),
                 device=place.device,
                 normalize=self.dataset.normalize,
                 rank=place.rank,
@@ -272,23 +275,3 @@ def _real_rows(gathered: list[list[Tensor]]) -> list[Tensor]:
 def _outputs(model: Model, batch: Minibatch) -> Any:
     """Return the model's outputs for a batch, with inputs in the precision of its weights."""
     return model(batch.inputs.to(next(model.parameters()).dtype))
-
-
-def augmentation(text: str) -> Any:
-    """Return an augmentation by name, with a number where it takes one: "flip", "pad-crop:4", "rotation:15"."""
-    name, _, argument = text.partition(":")
-    if name not in AUGMENTATIONS:
-        raise InputError(
-            f"augment: expected names from {', '.join(AUGMENTATIONS)}, got {name!r}.{near(name, AUGMENTATIONS)}"
-        )
-    if not argument:
-        return AUGMENTATIONS[name]()
-    try:
-        number = float(argument)
-        return AUGMENTATIONS[name](int(number) if number.is_integer() else number)
-    except InputError:
-        raise
-    except ValueError:
-        raise InputError(f"augment: expected a number after {name}:, got {argument!r}.") from None
-    except TypeError:
-        raise InputError(f"augment: {name} takes no number, got {argument!r}.") from None

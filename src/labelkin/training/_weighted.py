@@ -1,8 +1,6 @@
 """Classification of table rows with sample weights, and with inner nodes of a taxonomy as labels."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,16 +13,6 @@ from labelkin.data import ArraySplit, Batches, Dataset, Minibatch, Normalize
 from labelkin.structure import Taxonomy
 from labelkin.training._settings import Settings
 from labelkin.training._task import Classify, Place
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class StandardizedColumns(Dataset):
-    """A dataset whose inputs are standardized already."""
-
-    @cached_property
-    def normalize(self) -> Normalize:
-        """A transform that changes nothing."""
-        return Normalize(torch.zeros(self.shape), torch.ones(self.shape))
 
 
 class WeightedClassify(Classify):
@@ -64,7 +52,10 @@ def standardized_dataset(columns: Tensor, targets: npt.NDArray[np.int64], classe
     """Return a dataset of columns that are standardized already."""
     split = ArraySplit(columns, torch.from_numpy(targets))
     names = tuple(str(label) for label in classes.tolist())
-    return StandardizedColumns(name="X", classes=names, train=split, test=split)  # the test part is never used
+    unchanged = Normalize(torch.zeros(split.shape), torch.ones(split.shape))
+    return Dataset(
+        name="X", classes=names, train=split, test=split, normalization=unchanged
+    )  # the test part is never used
 
 
 def node_positions(

@@ -1,7 +1,9 @@
 """Read folders of images: one folder per class; nested folders form a taxonomy."""
 
 import os
-from collections.abc import Iterator
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,29 +14,33 @@ from labelkin.data._dataset import FileSplit, RawDataset
 from labelkin.data._readers.images import SUFFIXES, OnError, choose_form
 from labelkin.structure import Taxonomy
 
+LEFT_BY_SYSTEMS = frozenset(["thumbs.db", "desktop.ini"])  # which Windows puts into folders of images
 # Folder and file names -> split.
 SPLIT_NAMES = {"train": "train", "training": "train", "test": "test", "testing": "test"}
 SPLIT_NAMES |= dict.fromkeys(("val", "valid", "validation"), "val")
 
 
 class Listing(NamedTuple):
-    """The folders and images in a folder, sorted by name."""
+    """The folders and images in a folder, sorted by name, and its other files."""
 
     folders: tuple[Path, ...]
     images: tuple[Path, ...]
+    others: tuple[str, ...]  # names
 
 
 class ClassFolder(NamedTuple):
-    """A class: the names of its parent folders and its own, and its images."""
+    """A class: the names of its parent folders and its own, its images, and the names of other files in its folder."""
 
     path: tuple[str, ...]
     files: tuple[Path, ...]
+    others: tuple[str, ...]
 
 
 def read_image_folder(root: Path, *, image_size: int | None = None, on_error: OnError = "stop") -> RawDataset:
     """Read `root/cat/1.jpg`, or deeper, `root/animal/pet/cat/1.jpg`, where the folders define the taxonomy.
 
-    Folders named train and test (or val) in `root` are splits. Classes are sorted by path. Other files than images are ignored.
+    Folders named train and test (or val) in `root` are splits. Classes are sorted by path. Other files than images are skipped,
+    with a warning that counts them by kind.
     """
     given = _given_parts(root)
     parts = {part: _classes(folder) for part, folder in given.items()} or {"train": _classes(_unwrapped(root))}
@@ -50,6 +56,7 @@ def read_image_folder(root: Path, *, image_size: int | None = None, on_error: On
         targets = torch.repeat_interleave(torch.tensor([place[c.path] for c in found]), sizes)
         files = tuple(file for c in found for file in c.files)
         splits[part] = FileSplit(paths=files, targets=targets, form=form, on_error=on_error)
+    warn_other_files(root, [name for found in parts.values() for c in found for name in c.others])
     taxonomy = Taxonomy.from_paths(paths) if len(paths) > 1 and max(map(len, paths)) > 1 else None
     classes = tuple(path[-1] for path in paths) if taxonomy is None else taxonomy.classes
     return RawDataset(classes, splits["train"], splits.get("test"), splits.get("val"), taxonomy)
@@ -60,8 +67,30 @@ def listing(folder: Path) -> Listing:
     with os.scandir(folder) as entries:
         visible = sorted((e for e in entries if not e.name.startswith((".", "__MACOSX"))), key=lambda e: e.name)
     folders = tuple(Path(entry.path) for entry in visible if entry.is_dir())
-    files = (entry for entry in visible if not entry.is_dir() and os.path.splitext(entry.name)[1].lower() in SUFFIXES)
-    return Listing(folders, tuple(Path(entry.path) for entry in files))
+    files = [entry for entry in visible if not entry.is_dir() and entry.name.lower() not in LEFT_BY_SYSTEMS]
+    known = [os.path.splitext(entry.name)[1].lower() in SUFFIXES for entry in files]
+    images = tuple(Path(entry.path) for entry, is_image in zip(files, known, strict=True) if is_image)
+    return Listing(
+        folders, images, tuple(entry.name for entry, is_image in zip(files, known, strict=True) if not is_image)
+    )
+
+
+def kinds_of(names: Sequence[str]) -> str:
+    """Return how many files there are of each kind, such as `"2 .psd, 1 without suffix"`."""
+    counts = Counter(os.path.splitext(name)[1].lower() or "without suffix" for name in names)
+    return ", ".join(
+        f"{count:,} {kind}" for kind, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    )
+
+
+def warn_other_files(root: Path, names: Sequence[str]) -> None:
+    """Warn about files that are skipped because they are not images that labelkin reads."""
+    if names:
+        warnings.warn(
+            f"{root}: {len(names):,} file(s) in the folders of the classes are skipped, because labelkin does not read such "
+            f"images: {kinds_of(names)}.",
+            stacklevel=2,
+        )
 
 
 def _given_parts(root: Path) -> dict[str, Path]:
@@ -105,8 +134,9 @@ def _walk(folder: Path, above: tuple[str, ...]) -> Iterator[ClassFolder]:
             "subfolders: move the images into a separate folder."
         )
     if not inside.images and not inside.folders:
-        raise InputError(f"{folder}: the class folder contains no images; add some or remove it.")
+        found = f", but {kinds_of(inside.others)}, which labelkin does not read" if inside.others else ""
+        raise InputError(f"{folder}: the class folder contains no images{found}; add some or remove it.")
     if inside.images:
-        yield ClassFolder(above, inside.images)
+        yield ClassFolder(above, inside.images, inside.others)
     for below in inside.folders:
         yield from _walk(below, (*above, below.name))

@@ -15,7 +15,10 @@ from labelkin._checks import InputError, listed
 from labelkin._extras import require
 
 OnError = Literal["stop", "skip"]
-SUFFIXES = frozenset([".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp"])
+HEIF = frozenset([".heic", ".heif"])  # the photos of phones
+SUFFIXES = HEIF | frozenset(
+    [".avif", ".bmp", ".gif", ".jfif", ".jpeg", ".jpg", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp"]
+)
 # Images of one size keep it, up to LARGEST_KEPT pixels per side; all others are resized to DEFAULT_SIZE.
 LARGEST_KEPT, DEFAULT_SIZE, HEADERS_READ = 256, 64, 64
 
@@ -51,14 +54,19 @@ class UnreadableImage(InputError):
 
 
 def read_image(path: Path, form: ImageForm) -> Tensor:
-    """Read an image as (C, H, W) `uint8`: rotated according to its EXIF data, resized, and center-cropped."""
-    pil, ops = _pillow()
+    """Read an image as (C, H, W) `uint8`: rotated according to its EXIF data, resized, and center-cropped.
+
+    Transparent pixels become white, and an animation is its first frame.
+    """
+    pil, ops = _pillow([path])
     mode = "L" if form.channels == 1 else "RGB"
     try:
         with pil.open(path) as image:
             image.draft(mode, (2 * max(form[1:]),) * 2)  # a JPEG can be decoded at a fraction of its size
             upright = ops.exif_transpose(image)
-        fitted = ops.fit(_eight_bits(upright).convert(mode), (form.width, form.height), pil.Resampling.BILINEAR)
+        fitted = ops.fit(
+            _opaque(_eight_bits(upright)).convert(mode), (form.width, form.height), pil.Resampling.BILINEAR
+        )
         pixels = np.array(fitted, dtype=np.uint8).reshape(form.height, form.width, form.channels)
     except Exception as error:  # decoders raise many types of errors for broken files
         raise UnreadableImage(path, str(error)) from error
@@ -67,7 +75,7 @@ def read_image(path: Path, form: ImageForm) -> Tensor:
 
 def read_images(paths: Sequence[Path], form: ImageForm, *, on_error: OnError) -> tuple[Tensor, Tensor]:
     """Read images (n, C, H, W). Returns them with their positions in `paths`; "skip" warns about unreadable ones."""
-    _pillow()
+    _pillow(paths)
     images = torch.empty((len(paths), *form), dtype=torch.uint8)
 
     def read_into(position: int) -> bool:
@@ -99,7 +107,7 @@ def choose_form(paths: Sequence[Path], *, image_size: int | None) -> ImageForm:
 
     Only the headers of about 64 files are read. Images stay gray if all of these are gray.
     """
-    pil, _ = _pillow()
+    pil, _ = _pillow(paths)
     sizes, grey = set(), True
     for path in paths[:: max(1, len(paths) // HEADERS_READ)]:
         try:
@@ -127,6 +135,20 @@ def _eight_bits(image: Any) -> Any:
     return pil.fromarray((values / 257).round().astype(np.uint8))
 
 
-def _pillow() -> tuple[Any, Any]:
+def _opaque(image: Any) -> Any:
+    """Put an image with transparent parts on white; the colors that such parts hide are arbitrary."""
+    if not image.has_transparency_data:
+        return image
+    pil, _ = _pillow()
+    clear = image.convert("RGBA")
+    white = pil.new("RGBA", clear.size, "white")
+    white.alpha_composite(clear)
+    return white.convert("L" if image.mode == "LA" else "RGB")
+
+
+def _pillow(paths: Sequence[Path] = ()) -> tuple[Any, Any]:
+    """Return Pillow's modules, which can read HEIC files if there are any among the paths."""
     use = "reading image files"
+    if any(path.suffix.lower() in HEIF for path in paths):
+        require("pillow_heif", extra="heic", use="reading .heic files").register_heif_opener()
     return require("PIL.Image", extra="data", use=use), require("PIL.ImageOps", extra="data", use=use)

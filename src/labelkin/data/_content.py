@@ -1,0 +1,107 @@
+"""The content of splits and of image files, as hashes; files that did not change are not read again."""
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from labelkin._files import write_text
+from labelkin.data._dataset import ArraySplit, Split
+from labelkin.data._locate import derived_folder
+
+Known = dict[str, list[Any]]  # path -> size, modification time, hash
+_splits: "WeakKeyDictionary[Split, str]" = WeakKeyDictionary()  # splits are frozen
+
+
+def split_digest(split: Split) -> str:
+    """Return a SHA-256 of the samples of a split, without their targets: of the values, or of the image files.
+
+    Args:
+        split: The split.
+    """
+    if split not in _splits:
+        found = sha256()
+        if isinstance(split, ArraySplit):
+            values = split.inputs.contiguous()
+            found.update(f"{values.dtype} {tuple(values.shape)}\n".encode())
+            found.update(values.numpy(force=True).data)
+        else:
+            found.update(f"{tuple(split.form)}\n".encode())
+            found.update("\n".join(file_digests(split.paths)).encode())
+        _splits[split] = found.hexdigest()
+    return _splits[split]
+
+
+def file_digests(paths: Sequence[Path]) -> list[str]:
+    """Return the SHA-256 of the content of each file.
+
+    Hashes are kept in labelkin's cache beside the size and the modification time of the file, so only new and changed files
+    are read. A file that is not there, or cannot be read, has the hash "".
+
+    Args:
+        paths: The files.
+    """
+    absolute = [os.path.abspath(path) for path in paths]
+    by_folder: dict[str, list[str]] = {}
+    for path in absolute:
+        by_folder.setdefault(os.path.dirname(path), []).append(path)
+    found: dict[str, str] = {}
+    for folder, files in by_folder.items():
+        found |= _digests_in(folder, files)
+    return [found[path] for path in absolute]
+
+
+def _digests_in(folder: str, files: Iterable[str]) -> dict[str, str]:
+    """Return the hashes of files of one folder, and keep them."""
+    kept = derived_folder("hashes") / f"{sha256(os.fsencode(folder)).hexdigest()[:32]}.json"
+    known = _read(kept)
+    current: Known = {}
+    changed = []
+    for path in files:
+        try:
+            stat = os.stat(path)
+        except OSError:
+            current[path] = [0, 0, ""]
+            continue
+        entry = known.get(os.path.basename(path), [])
+        current[path] = [stat.st_size, stat.st_mtime_ns, ""]
+        if len(entry) == 3 and entry[:2] == current[path][:2] and isinstance(entry[2], str):
+            current[path][2] = entry[2]
+        else:
+            changed.append(path)
+    if changed:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for path, digest in zip(changed, pool.map(_digest, changed), strict=True):
+                current[path][2] = digest
+        _keep(kept, {**known, **{os.path.basename(path): entry for path, entry in current.items() if entry[2]}})
+    return {path: entry[2] for path, entry in current.items()}
+
+
+def _digest(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
+def _read(path: Path) -> Known:
+    """Read the hashes of a folder; a damaged file counts as none, since the hashes can be computed again."""
+    try:
+        known = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return {name: entry for name, entry in known.items() if isinstance(entry, list)} if isinstance(known, dict) else {}
+
+
+def _keep(path: Path, known: Known) -> None:
+    """Keep the hashes of a folder; without a place to write, they are computed again the next time."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, json.dumps(known))
+    except OSError:
+        return

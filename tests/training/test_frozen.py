@@ -1,0 +1,191 @@
+"""Frozen features: the head that trains on them, the whole model that comes of it, and the cache."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+import labelkin
+from labelkin import data
+from labelkin._checks import InputError
+from labelkin.data import ArraySplit, Dataset, Normalize, split_digest
+from labelkin.data._content import file_digests
+from labelkin.runs import RunSpec, run_id
+from labelkin.training import Settings
+from labelkin.training import _frozen as frozen
+from labelkin.training._frozen import frozen_dataset
+
+CPU = torch.device("cpu")
+NAME = "efficientnet-lite0"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """A cache of the test's own."""
+    monkeypatch.setenv("LABELKIN_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "features"
+
+
+@pytest.fixture
+def digits():
+    return data.load("digits", subset=0.1)
+
+
+def net(seed: int = 0) -> nn.Module:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.Dropout(), nn.Flatten(), nn.Linear(144, 7))
+
+
+def test_features_are_those_of_the_backbone_in_evaluation_mode(digits):
+    backbone = net()
+    found = frozen_dataset(digits, backbone, device=CPU)
+    assert backbone.training  # left as it was
+    with torch.no_grad():
+        for part, split in digits.splits.items():
+            expected = torch.cat([backbone.eval()(digits.normalize(x[None])) for x in split.inputs])
+            assert torch.allclose(found.splits[part].inputs, expected, atol=1e-5)
+            assert torch.equal(found.splits[part].targets, split.targets)
+    features = found.train.inputs
+    assert torch.equal(found.normalize(features), features)  # the whole model has no normalization in between
+
+
+def test_features_are_computed_once(digits, cache, monkeypatch):
+    first = frozen_dataset(digits, net(), device=CPU)
+    assert len(list(cache.iterdir())) == len(digits.splits)
+    monkeypatch.setattr(frozen, "_computed", None)
+    again = frozen_dataset(data.load("digits", subset=0.1), net(), device=CPU)
+    assert torch.equal(first.train.inputs, again.train.inputs)
+
+
+@pytest.mark.parametrize("change", ["weights", "statistics", "layers", "samples", "normalization"])
+def test_features_are_known_by_content(digits, cache, change):
+    frozen_dataset(digits, net(), device=CPU)
+    before = set(cache.iterdir())
+    other, backbone = digits, net()
+    if change == "weights":
+        backbone = net(1)
+    elif change == "statistics":
+        backbone[1].running_mean[0] += 1
+    elif change == "layers":
+        backbone[2] = nn.ReLU()
+    elif change == "samples":
+        inputs = digits.train.inputs.clone()
+        inputs[0, 0, 0, 0] += 1
+        other = dataclasses.replace(
+            digits, train=ArraySplit(inputs, digits.train.targets), normalization=digits.normalize
+        )
+    else:
+        other = dataclasses.replace(digits, normalization=Normalize([0.0], [1.0]))
+    frozen_dataset(other, backbone, device=CPU)
+    assert len(set(cache.iterdir()) - before) == (1 if change == "samples" else len(digits.splits))
+
+
+def test_other_targets_share_the_features(digits, cache):
+    frozen_dataset(digits, net(), device=CPU)
+    before = set(cache.iterdir())
+    targets = digits.train.targets.flip(0)
+    found = frozen_dataset(dataclasses.replace(digits, train=digits.train.with_targets(targets)), net(), device=CPU)
+    assert set(cache.iterdir()) == before
+    assert torch.equal(found.train.targets, targets)
+
+
+def test_damaged_features_are_computed_again(digits, cache):
+    first = frozen_dataset(digits, net(), device=CPU)
+    for file in cache.iterdir():
+        file.write_bytes(file.read_bytes()[:100])
+    assert torch.equal(frozen_dataset(digits, net(), device=CPU).train.inputs, first.train.inputs)
+
+
+def test_the_cache_forgets_the_features_that_were_not_used_for_the_longest_time(digits, cache, monkeypatch):
+    frozen_dataset(digits, net(), device=CPU)
+    old = set(cache.iterdir())
+    monkeypatch.setattr(frozen, "MOST_BYTES", sum(file.stat().st_size for file in old))
+    frozen_dataset(digits, net(1), device=CPU)
+    assert not old & set(cache.iterdir())
+    assert sum(file.stat().st_size for file in cache.iterdir()) <= frozen.MOST_BYTES
+
+
+def test_an_unreadable_image_has_no_features(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 8), dtype=np.uint8)
+    for name in ("a", "b"):
+        (tmp_path / "set" / name).mkdir(parents=True)
+        for i in range(6):
+            Image.fromarray(pixels + i).save(tmp_path / "set" / name / f"{i}.png")
+    (tmp_path / "set" / "a" / "1.png").write_bytes(b"no image")
+    dataset = data.load(tmp_path / "set", stream=True, on_error="skip", test_fraction=0.5)
+    given = dataclasses.replace(dataset, normalization=Normalize([0.5], [0.5]))  # which reads no images
+    with pytest.warns(UserWarning, match="could not be read"):
+        found = frozen_dataset(given, net(), device=CPU)
+    assert sum(map(len, found.splits.values())) == 11
+
+
+def test_the_hashes_of_files_are_kept_until_a_file_changes(tmp_path, monkeypatch):
+    files = [tmp_path / name for name in ("a", "b", "missing")]
+    files[0].write_bytes(b"first")
+    files[1].write_bytes(b"second")
+    first = file_digests(files)
+    read = []
+    monkeypatch.setattr("labelkin.data._content._digest", lambda path: read.append(path) or "new")
+    assert file_digests(files) == first
+    assert read == []
+    files[1].write_bytes(b"changed")
+    assert file_digests(files) == [first[0], "new", ""]
+    assert read == [str(files[1])]
+
+
+def test_the_digest_of_a_split_is_that_of_its_samples():
+    zeros, targets = torch.zeros(4, 3), torch.tensor([0, 1, 0, 1])
+    split = ArraySplit(zeros, targets)
+    assert split_digest(split) == split_digest(ArraySplit(zeros.clone(), targets.flip(0)))
+    assert split_digest(split) != split_digest(ArraySplit(zeros.double(), targets))
+    assert split_digest(split) != split_digest(ArraySplit(zeros.view(2, 6), targets[:2]))
+
+
+@pytest.fixture
+def eight(tmp_path):
+    """Eight gray images of two brightnesses."""
+    dark = np.arange(40) % 2
+    noise = np.random.default_rng(0).integers(0, 50, (40, 1, 16, 16))
+    np.savez(tmp_path / "eight.npz", x=(noise + 150 * dark[:, None, None, None]).astype(np.uint8), y=dark)
+    return tmp_path / "eight.npz"
+
+
+@pytest.mark.long
+def test_a_frozen_run_is_a_whole_model(eight, tmp_path):
+    pytest.importorskip("efficientnet_lite_pytorch")
+    run = labelkin.train(eight, backbone=NAME, freeze=True, out=tmp_path / "run", epochs=20, lr=0.01, calibration=0)
+    assert run.metrics["accuracy"] == 1
+    model = labelkin.load_run(run)
+    fresh = labelkin.models.build(NAME, (1, 16, 16), preprocessing=labelkin.models.preprocessing(NAME))
+    for name, value in fresh.state_dict().items():
+        assert torch.equal(model.model.backbone.state_dict()[name], value), name
+    again = labelkin.evaluate(run).metrics
+    assert again == pytest.approx({name: run.metrics[name] for name in again}, abs=1e-4, nan_ok=True)
+    inputs = np.load(eight)["x"][:4]
+    assert model.predict(inputs).positions.tolist() == [0, 1, 0, 1]
+    assert labelkin.runs.export_model(run, tmp_path / "model.pt2").checked_by == "torch.export"
+
+
+def test_freezing_is_part_of_the_id():
+    specs = [RunSpec(backbone=NAME, settings=Settings(freeze=freeze)) for freeze in (False, True)]
+    assert run_id(specs[0]) != run_id(specs[1])
+
+
+@pytest.mark.parametrize("backbone", [None, "tiny-cnn"])
+def test_random_features_are_refused(backbone):
+    with pytest.raises(InputError, match=r"freeze: .* has no pretrained weights.*efficientnet-lite0"):
+        labelkin.train("digits", backbone=backbone, freeze=True, epochs=1)
+
+
+def test_augmentation_of_frozen_features_is_refused():
+    with pytest.raises(InputError, match=r"augment: frozen features are computed once.*got flip"):
+        Settings(freeze=True, augment=("flip",))
+
+
+def test_datasets_keep_their_own_normalization(digits):
+    assert isinstance(digits, Dataset)
+    given = Normalize([0.5], [2.0])
+    assert dataclasses.replace(digits, normalization=given).normalize is given
