@@ -219,7 +219,7 @@ def _begin(
         "tree": _origin(spec, context),
         "environment": environment(),
     }
-    setup = {
+    setup: dict[str, Any] = {
         "context": saved_context(context),
         "options": dict(options),
         "shape": list(dataset.shape),
@@ -228,7 +228,7 @@ def _begin(
         "std": dataset.normalize.std,
     }
     if (expected := preprocessing_for(spec)) is not None:
-        setup["preprocessing"] = {**expected._asdict(), "mean": list(expected.mean), "std": list(expected.std)}
+        setup["preprocessing"] = expected._asdict() | {"mean": list(expected.mean), "std": list(expected.std)}
     RunFolder.create(folder.path, config, setup)
 
 

@@ -44,7 +44,8 @@ class WeightAverages:
         """Take the current weights into the averages; call this after every step."""
         self.steps += 1
         decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
-        get_ema_multi_avg_fn(decay)(self._averages, [tensor.detach() for tensor in self._current], None)
+        average = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
+        average(self._averages, [tensor.detach() for tensor in self._current], None)
 
     @contextmanager
     def applied(self) -> Iterator[None]:

@@ -65,10 +65,10 @@ def context_for(dataset: Dataset, taxonomy: Taxonomy | None, *, side: int | None
 
 def _reduced(inputs: torch.Tensor, side: int) -> torch.Tensor:
     """Return images (n, C, H, W) with at most `side` pixels in height and width, each the mean of those it stands for."""
-    size = [min(side, length) for length in inputs.shape[2:]]
-    if inputs.ndim != 4 or size == list(inputs.shape[2:]):
+    if inputs.ndim != 4 or max(inputs.shape[2:]) <= side:
         return inputs
-    small = torch.cat([F.adaptive_avg_pool2d(part.float(), size) for part in inputs.split(256)])
+    size = min(side, inputs.shape[2]), min(side, inputs.shape[3])
+    small = torch.cat([F.adaptive_avg_pool2d(part.float(), size) for part in torch.split(inputs, 256)])
     return small if inputs.is_floating_point() else small.round().to(inputs.dtype)
 
 

@@ -39,7 +39,7 @@ def frozen_dataset(
         note: Called with a message before features are computed.
     """
     weights = _weights_digest(backbone, dataset.normalize)
-    parts = {}
+    parts: dict[str, Any] = {}
     for part, split in dataset.splits.items():
         key = json.dumps([FORMAT, weights, split_digest(split), str(torch.__version__), device.type])
         path = derived_folder("features") / f"{sha256(key.encode()).hexdigest()}.safetensors"
