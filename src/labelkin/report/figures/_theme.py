@@ -126,6 +126,7 @@ DARK = {
     **dict(zip(SERIES, BRIGHT_SERIES, strict=True)),
     **dict(zip(SCALE, BRIGHT_SCALE, strict=True)),
 }
+LEGEND_ABOVE = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"}
 DASHES = ("solid", "dash", "dot", "dashdot")
 
 
