@@ -33,7 +33,7 @@ def tree(arrays: dict[str, np.ndarray], tmp_path: Path) -> Path:
 
 def shown(page: str) -> str:
     """What the page shows, without its scripts."""
-    return unescape(page.partition("<script")[0])
+    return unescape(page.partition("<script")[0]).replace("\u00a0", " ")
 
 
 def heading(page: str) -> str:

@@ -62,6 +62,11 @@ def test_it_loads_in_silence_and_asks_for_nothing_but_itself(wide: Opened, digit
     assert wide.page.eval_on_selector_all("figure[data-drawn]", "fs => fs.map((f) => f.dataset.figure)") == FIGURES
 
 
+def test_the_leaderboard_is_whole_on_a_laptop(wide: Opened):
+    frame = wide.page.locator(".board .scroll")
+    assert frame.evaluate("box => box.scrollWidth") <= frame.evaluate("box => box.clientWidth")
+
+
 def names(opened: Opened) -> list[str]:
     return opened.page.eval_on_selector_all("#leaderboard tbody th", "heads => heads.map((h) => h.dataset.value)")
 

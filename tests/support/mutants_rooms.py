@@ -64,6 +64,13 @@ ROOM_MUTANTS = [
         "test_linear.py -k masked_classes",
     ),
     Mutant(
+        "report: a long name at the edge of a figure is left out",
+        "report/figures/_theme.py",
+        "chosen.count(None) < best.count(None)",
+        "chosen.count(None) > best.count(None)",
+        "test_report_figures.py -k long_name",
+    ),
+    Mutant(
         "audit: the saving is relative to the cost after it",
         "audit/_statistics.py",
         "ratio = float(left.sum() / spent.sum())",
