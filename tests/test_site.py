@@ -45,6 +45,19 @@ CLAIMS: dict[str, list[Callable[[str], bool]]] = {  # what the text of a tutoria
         lambda shown: number(r"kin: accuracy (\S+),", shown) > 0.9,
         lambda shown: number(r"interval (\S+) to", shown) < 0,  # one seed does not settle it
     ],
+    "own_photos": [
+        lambda shown: "10 classes, 2,000 train, 1,000 test" in shown,
+        lambda shown: "trousers and dresses" in shown,
+        lambda shown: number(r"accuracy: (\S+)", shown) > 0.5,
+        lambda shown: "For 95 % right answers" in shown,
+    ],
+    "own_texts": [
+        lambda shown: number(r"^(\d+) modules in", shown) > 20,
+        lambda shown: number(r"kin: accuracy (\S+),", shown) > 0.6,
+        lambda shown: number(r"one-hot: accuracy (\S+),", shown) > 0.6,
+        lambda shown: "For 95 % right answers" in shown,
+        lambda shown: "'path': 'root/" in shown,
+    ],
 }
 
 
