@@ -63,8 +63,8 @@ for objective in ("one-hot", "kin"):
 #
 # ## Answers that can be trusted
 #
-# A wrong module is worse than the right chapter. The audit chooses a threshold on one half of the test functions and measures it
-# on the other half.
+# A wrong module is worse than the right chapter. The audit chooses a threshold on one half of the test functions and measures
+# it on the other half.
 
 # %%
 audit = labelkin.audit_predictions("runs/kin")
