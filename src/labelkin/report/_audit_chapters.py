@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import isnan
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +65,7 @@ def _costs(audit: Audit) -> Parts:
 
 
 def _cost_table(found: Sequence[Crm]) -> Table:
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for part in found:
         change = part.cost if part.costs == "costs" else part.distance_at_1
         assert change is not None
@@ -101,7 +102,7 @@ def _decisions(best: Crm) -> Listing:
         "height, five best classes": best.distance_at_5,
         "accuracy": best.accuracy,
     }
-    rows = [(name, *_change(change)) for name, change in measured.items() if change is not None]
+    rows: list[tuple[Any, ...]] = [(name, *_change(change)) for name, change in measured.items() if change is not None]
     return Listing(
         "Before and after", note, Table(("mean", "before", "after", "95 % of change"), rows), numbers=True, wide=False
     )
@@ -137,7 +138,7 @@ def _reliability_table(found: Calibration) -> Table:
         if found.scaled is None
         else {"before scaling": found.scaled.before, "after scaling": found.scaled.after}
     )
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         (name, _rounded(confidence), _rounded(accuracy), samples)
         for name, diagram in diagrams.items()
         for samples, confidence, accuracy in zip(*diagram, strict=True)
@@ -165,7 +166,7 @@ def _answers(audit: Audit) -> Parts:
 
 
 def _risk_table(found: Fallback) -> Table:
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         (level_name(level), _rounded(coverage), _rounded(risk))
         for level in found.levels
         for coverage, risk in list(zip(level.coverage, level.risk, strict=True))[4::5]
@@ -183,7 +184,7 @@ def _fallback(found: Fallback, title: str) -> Listing:
     if found.unreachable:
         goals = ", ".join(f"{100 * goal:g} %" for goal in found.unreachable)
         note += f" No threshold reaches {goals}."
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for point in found.points:
         goal = "always a class" if isnan(point.goal) else f"{100 * point.goal:g} % right"
         shares = (point.correctness, point.leaf_share, point.above_share, point.unanswered)
@@ -252,7 +253,7 @@ def _pairs(audit: Audit, found: Structure) -> tuple[Listing, ...]:
 
 def _pair_table(pairs: Sequence[Pair], unit: str) -> Table:
     known = not isnan(pairs[0].distance)
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         (f"{pair.a} and {pair.b}", f"{pair.confused:.3g}", *([f"{pair.distance:g}"] if known else [])) for pair in pairs
     ]
     return Table(("classes", unit, *(["height"] if known else [])), rows)

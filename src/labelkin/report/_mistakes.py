@@ -204,7 +204,7 @@ def costliest_part(
         return CostliestPart(title, "", (), unit, wide)
     if not found.confusions:
         return CostliestPart(title, "There are no mistakes on the test set.", (), unit, wide)
-    shown = [*images, *[()] * (len(found.confusions) - len(images))]
+    shown: list[Sequence[str]] = [*images, *[()] * (len(found.confusions) - len(images))]
     examples = tuple(Example(*confusion, tuple(own)) for confusion, own in zip(found.confusions, shown, strict=True))
     share = sum(confusion.cost for confusion in found.confusions) / found.total
     together = "This confusion makes" if len(examples) == 1 else f"These {len(examples)} confusions make"
