@@ -2,12 +2,14 @@
 
 - The home page is the README; `contributing.md` and `changelog.md` are the files of the repository.
 - `api/` has a page for each room of the package, with its public names.
+- `methods/` has a page for each objective: its file, the options from its docstring, and its evidence from results/.
 - A tutorial is a Python file with `# %%` cells. It runs when the site is built, and the page shows what it printed.
 - Links to files of the repository that have no page become plain text.
 """
 
 import contextlib
 import importlib
+import inspect
 import io
 import os
 import re
@@ -96,6 +98,68 @@ def api_index() -> str:
     return "\n\n".join([*head, table]) + "\n"
 
 
+NOTATION = (
+    r"$z$ are the outputs of a sample, $p = \mathrm{softmax}(z)$, $y$ is its class and $K$ the number of classes. "
+    r"$\mathrm{CE}(t, z) = -\sum_k t_k \log \mathrm{softmax}(z)_k$, where a class stands for its one-hot vector."
+)
+
+
+def options_of(docstring: str) -> list[tuple[str, str]]:
+    """Return the arguments of a docstring as (names, text).
+
+    >>> options_of("Do it.\\n\\nArgs:\\n    a, b: the first\\n        two.\\n    c: the third.\\n\\nReturns:\\n    d: nothing.")
+    [('a, b', 'the first two.'), ('c', 'the third.')]
+    """
+    _, _, after = docstring.partition("Args:\n")
+    part = re.split(r"\n(?=\S)", after)[0]
+    found: list[list[str]] = []
+    for line in filter(str.strip, part.splitlines()):
+        if (entry := re.match(r"    (\S[^:]*): (.*)", line)) is not None:
+            found.append([entry[1], entry[2]])
+        else:
+            found[-1][1] += " " + line.strip()
+    return [(name, " ".join(text.split())) for name, text in found]
+
+
+def method_pages() -> dict[str, str]:
+    """Return the page of each objective; an objective without a file in docs/methods is an error."""
+    from labelkin.objectives import OBJECTIVES
+    from labelkin.papers import method_evidence
+
+    evidence = method_evidence(ROOT / "results")
+    pages = {}
+    for name, kind in OBJECTIVES.items():
+        written = (DOCS / "methods" / f"{name}.md").read_text(encoding="utf-8").rstrip()
+        equation, paper, rest = written.partition("## Paper")
+        documented = options_of(inspect.cleandoc(kind.__doc__ or ""))
+        rows = [(f"`{names}`", text.replace("|", "\\|")) for names, text in documented if "**shared" not in names]
+        table = "\n".join(["| option | meaning |", "| --- | --- |", *(f"| {names} | {text} |" for names, text in rows)])
+        reference = f"[`labelkin.{kind.__name__}`](../api/labelkin.objectives.md#labelkin.objectives.{kind.__name__})"
+        shared = "[options of all objectives](../methods.md)"
+        options = f"`--objective {name}` on the command line, {reference} in Python, with the {shared}"
+        found = evidence.get(name)
+        shown = (
+            "No results in this repository compare it with one-hot."
+            if found is None
+            else "From `results/*.json`, with 95 % intervals; [all tables](../results.md) say how they were measured.\n\n"
+            + found
+        )
+        if name == "one-hot":
+            shown = "One-hot is the reference of [all tables](../results.md)."
+        pages[f"methods/{name}.md"] = (
+            "\n\n".join(
+                [
+                    equation.rstrip() + f"\n\n{NOTATION}",
+                    (paper + rest).rstrip(),
+                    f"## Options\n\n{options}{' and' if rows else '.'}" + (f":\n\n{table}" if rows else ""),
+                    f"## Evidence\n\n{shown}",
+                ]
+            )
+            + "\n"
+        )
+    return pages
+
+
 def linked(text: str, source: Path, page: str, pages: dict[str, str]) -> str:
     """Return the Markdown of a file with links that fit its place on the site.
 
@@ -126,10 +190,14 @@ def linked(text: str, source: Path, page: str, pages: dict[str, str]) -> str:
 
 
 def on_config(config: Any) -> Any:
-    """Put the pages of the rooms into the navigation."""
+    """Put the pages of the rooms and of the methods into the navigation."""
     for section in config.nav:
         if "Reference" in section:
             section["Reference"] = ["api/index.md", *(f"api/labelkin.{room}.md" for room in rooms())]
+        if "Methods" in section:
+            from labelkin.objectives import OBJECTIVES
+
+            section["Methods"] = ["methods.md", *(f"methods/{name}.md" for name in OBJECTIVES)]
     return config
 
 
@@ -141,6 +209,9 @@ def on_files(files: Any, config: Any) -> Any:
     made["api/index.md"] = api_index()
     made |= {f"api/labelkin.{room}.md": api_page(room) for room in rooms()}
     made |= {page: executed(path.read_text(encoding="utf-8"), path.name) for page, path in pages_of_tutorials().items()}
+    for page, text in method_pages().items():
+        files.remove(files.get_file_from_path(page))
+        made[page] = text
     for page, text in made.items():
         files.append(File.generated(config, page, content=text))
     return files

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from support.browsing import browser
 from support.requires import skip_unless
 from support.snippets import command_lines, fences, printed_and_shown, unknown_words
 
@@ -44,6 +45,19 @@ CLAIMS: dict[str, list[Callable[[str], bool]]] = {  # what the text of a tutoria
         lambda shown: number(r"entropy: accuracy (\S+),", shown) > 0.9,
         lambda shown: number(r"kin: accuracy (\S+),", shown) > 0.9,
         lambda shown: number(r"interval (\S+) to", shown) < 0,  # one seed does not settle it
+    ],
+    "own_photos": [
+        lambda shown: "10 classes, 2,000 train, 1,000 test" in shown,
+        lambda shown: "trousers and dresses" in shown,
+        lambda shown: number(r"accuracy: (\S+)", shown) > 0.5,
+        lambda shown: "For 95 % right answers" in shown,
+    ],
+    "own_texts": [
+        lambda shown: number(r"^(\d+) modules in", shown) > 20,
+        lambda shown: number(r"kin: accuracy (\S+),", shown) > 0.6,
+        lambda shown: number(r"one-hot: accuracy (\S+),", shown) > 0.6,
+        lambda shown: "For 95 % right answers" in shown,
+        lambda shown: "'path': 'root/" in shown,
     ],
 }
 
@@ -161,6 +175,33 @@ def test_every_public_package_has_a_page():
     assert "::: labelkin.decide.least_cost\n" in page
 
 
+def test_every_objective_has_its_page():
+    """A page with equation, paper and use for each name of the registry, and options and evidence from code and results."""
+    pytest.importorskip("safetensors")
+    from labelkin.objectives import OBJECTIVES
+
+    assert {path.stem for path in (DOCS / "methods").glob("*.md")} == set(OBJECTIVES)
+    for page, text in hooks.method_pages().items():
+        sections = re.findall(r"^## (.+)$", text, re.MULTILINE)
+        assert sections == ["Equation", "Paper", "When it helps", "Options", "Evidence"], page
+        assert text.count("$$") == 2, page
+        assert all(len(part.split()) > 3 for part in re.split(r"^## .+$", text, flags=re.MULTILINE)), page
+    kin = hooks.method_pages()["methods/kin.md"]
+    assert "| `ancestors` | weight of the ancestors term. |" in kin
+    leaderboard = (DOCS / "leaderboard.md").read_text(encoding="utf-8")
+    cost = re.search(r"^\| kin \| \d+ \| [\d.]+ \| ([^|]+) \|", leaderboard, re.MULTILINE)
+    assert cost is not None
+    assert cost[1] in kin
+    names = re.findall(r"^\| \[`([a-z-]+)`\]\(methods/\1\.md\)", (DOCS / "methods.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(names) == sorted(OBJECTIVES)
+
+
+def test_the_options_of_a_docstring():
+    text = "Do it.\n\nArgs:\n    a, b: the first\n        two.\n    c: the third: last.\n\nReturns:\n    d: nothing."
+    assert hooks.options_of(text) == [("a, b", "the first two."), ("c", "the third: last.")]
+    assert hooks.options_of("Do it.") == []
+
+
 def test_the_files_of_a_release_agree():
     from labelkin import __version__
 
@@ -190,6 +231,7 @@ class Links(HTMLParser):
         super().__init__()
         self.ids: set[str] = set()
         self.targets: list[str] = []
+        self.loaded: list[str] = []  # what a browser asks for by itself
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         for name, value in attrs:
@@ -197,6 +239,8 @@ class Links(HTMLParser):
                 self.ids.add(value)
             elif (tag, name) in (("a", "href"), ("img", "src"), ("script", "src"), ("link", "href")) and value:
                 self.targets.append(value)
+                if tag != "a":
+                    self.loaded.append(value)
 
 
 def broken_links(site: Path) -> list[str]:
@@ -240,8 +284,19 @@ def test_the_site_builds_without_a_warning_and_its_links_lead_somewhere(tmp_path
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr[-4000:]
     assert broken_links(tmp_path / "site") == []
+    for path in (tmp_path / "site").rglob("*.html"):
+        page = Links()
+        page.feed(path.read_text(encoding="utf-8"))
+        assert [url for url in page.loaded if urlsplit(url).netloc] == [], path  # nothing from another host
     methods = (tmp_path / "site" / "methods.html").read_text(encoding="utf-8")
     assert methods.count('class="arithmatex"') > 20
+    with browser() as started:
+        page = started.new_page()
+        for path in [tmp_path / "site" / "methods.html", *(tmp_path / "site" / "methods").glob("*.html")]:
+            page.goto(path.as_uri())
+            page.wait_for_selector(".katex")
+            assert page.locator(".katex-error").count() == 0, path
+            assert page.locator(".arithmatex:not(:has(.katex))").count() == 0, path
     reference = (tmp_path / "site" / "api" / "labelkin.decide.html").read_text(encoding="utf-8")
     assert 'id="labelkin.decide.least_cost"' in reference
     tutorial = (tmp_path / "site" / "tutorials" / "cheaper_decisions.html").read_text(encoding="utf-8")

@@ -181,16 +181,18 @@ def test_crm_is_the_literal_loop(by: str):
 
 @pytest.mark.long
 def test_fallback_thresholds_are_chosen_on_one_half_and_measured_on_the_other():
-    _, y = real()
-    probs, found, halves = real_probs(), audited().fallback, split_halves(len(y), 0)
+    logits, y = real()
+    found, halves = audited().fallback, split_halves(len(y), 0)
+    probs = torch.from_numpy(logits / audited().calibration.scaled.temperature).softmax(-1).numpy()
 
     def inside(node: str, above: str) -> bool:
         """Whether classes of one are classes of the other."""
         return not above or all(above in ancestors(int(k)) for k in WAYS if node in ancestors(int(k)))
 
-    def correctness(threshold: float, half: Any) -> float:
-        right = 0
-        for row, true in zip(probs[half.numpy()], y[half.numpy()], strict=True):
+    def answers(threshold: float, half: Any) -> list[str]:
+        """The node that answers each sample; empty for the root."""
+        given = []
+        for row in probs[half.numpy()]:
             named = ""
             for children in ({w[0] for w in WAYS.values()}, set(WAYS.values()), set(WAYS)):
                 below = {
@@ -200,16 +202,25 @@ def test_fallback_thresholds_are_chosen_on_one_half_and_measured_on_the_other():
                 if below[best] < threshold:
                     break
                 named = best
-            right += not named or named in ancestors(int(true))
-        return right / len(half)
+            given.append(named)
+        return given
+
+    def correctness(threshold: float, half: Any) -> float:
+        named = zip(answers(threshold, half), y[half.numpy()], strict=True)
+        return sum(not node or node in ancestors(int(true)) for node, true in named) / len(half)
 
     assert (found.tree, found.measured_on, found.unreachable) == ("taxonomy", 649, ())
+    assert found.temperature == audited().calibration.scaled.temperature != 1
     always, *chosen = found.points
     assert (always.threshold, always.leaf_share, always.specificity) == (0, 1, 1)
     assert [point.goal for point in chosen] == [g for g in (0.9, 0.95, 0.99) if g > correctness(0, halves.fitted)] != []
     for point in chosen:
         assert point.correctness == pytest.approx(correctness(point.threshold, halves.measured))
         assert correctness(point.threshold, halves.fitted) >= point.goal
+        named = answers(point.threshold, halves.measured)
+        assert point.leaf_share == pytest.approx(sum(node in WAYS for node in named) / 649)
+        assert point.unanswered == pytest.approx(sum(not node for node in named) / 649)
+        assert point.leaf_share + point.above_share + point.unanswered == pytest.approx(1)
     tried = [point.threshold for point in found.curve]
     earlier = tried[tried.index(chosen[-1].threshold) - 1]
     assert correctness(earlier, halves.fitted) < chosen[-1].goal

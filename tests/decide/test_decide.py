@@ -335,6 +335,7 @@ def test_operating_curve_is_the_literal_loop(kind: str):
         assert float(curve.correctness[i]) == pytest.approx(sum(right) / 50)
         assert float(curve.specificity[i]) == pytest.approx(sum(1 - math.log(c) / math.log(12) for c in counts) / 50)
         assert float(curve.leaf_share[i]) == pytest.approx(sum(bool(tree.is_leaf[a]) for a in answers) / 50)
+        assert float(curve.unanswered[i]) == pytest.approx(sum(c == 12 for c in counts) / 50)
 
 
 def test_operating_curve_runs_from_classes_to_the_root():
@@ -345,11 +346,12 @@ def test_operating_curve_runs_from_classes_to_the_root():
     nodes = decide.node_probs(probs, tree)
     ends = [walk_down(row, tree) for row in nodes.tolist()]
     accuracy = sum(a == int(tree.leaves[y]) for a, y in zip(ends, target.tolist(), strict=True)) / len(ends)
-    assert [float(part[0]) for part in curve] == pytest.approx([0, 1, accuracy, 1])
-    assert [float(part[-1]) for part in curve] == pytest.approx([1, 0, 1, 0])
+    assert [float(part[0]) for part in curve] == pytest.approx([0, 1, accuracy, 1, 0])
+    assert [float(part[-1]) for part in curve] == pytest.approx([1, 0, 1, 0, 1])
     assert bool((curve.specificity.diff() <= 1e-12).all())
     assert bool((curve.correctness.diff() >= -1e-12).all())
     assert bool((curve.leaf_share.diff() <= 1e-12).all())
+    assert bool((curve.unanswered.diff() >= -1e-12).all())
 
 
 # Temperature.

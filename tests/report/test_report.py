@@ -27,7 +27,7 @@ from labelkin.report._build_page import build_page
 from labelkin.report._groups import superclasses
 from labelkin.report._images import png_uri
 from labelkin.report._leaderboard import COLUMNS, COST_COLUMNS, leaderboard
-from labelkin.report._mistakes import examples_note, mistakes_of
+from labelkin.report._mistakes import costliest_part, mistakes_of
 from labelkin.report._page_model import Page, Panel
 from labelkin.report._provenance import compare_command
 from labelkin.report._subject import subject
@@ -171,9 +171,9 @@ def test_confusions_are_counted_in_the_singular_and_the_plural(count: int, start
     tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car", "bus"]})
     predicted = torch.tensor([[1, 1, 2, 3], [1, 0, 2, 3]][count - 1])
     found = mistakes_of(torch.eye(4)[predicted], torch.arange(4), tree, log_probs=False)
-    note = examples_note(found, has_images=True)
+    note = costliest_part(found.costliest).note
     assert note == f"The cost is the count times the distance in the tree. {start} 100 % of the cost of all mistakes."
-    assert examples_note(found._replace(by_tree=False), has_images=True).startswith("Each mistake costs 1. ")
+    assert costliest_part(found.costliest, unit="").note.startswith("Each mistake costs 1. ")
 
 
 @pytest.mark.parametrize(
@@ -387,7 +387,7 @@ def test_data_that_are_gone_leave_what_the_runs_kept(hostile_page: tuple[Path, l
     page = build_page(read_comparisons(tmp_path / "runs").comparisons[0])
     assert "gone.csv" in panel(page, "projection").missing
     assert panel(page, "confusions").figures
-    assert "No pictures" in page.subjects[0].examples_note
+    assert "No pictures" in page.subjects[0].costliest.note
 
 
 def test_nothing_finished_gives_a_page_that_says_so(digits: Comparison, tmp_path: Path):
@@ -472,7 +472,7 @@ def test_a_page_on_one_model_is_made_from_plain_numbers(tmp_path: Path):
     text = path.read_text(encoding="utf-8")
     assert "<title>my model</title>" in text
     assert "subject-choice" not in text.split("<script")[0]
-    assert found.examples_note == "There are no mistakes on the test set."
+    assert found.costliest.note == "There are no mistakes on the test set."
 
 
 def test_several_settings_give_a_page_each(tmp_path: Path):

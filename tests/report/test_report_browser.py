@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from labelkin.analysis import Activity, Memory, Points
-from labelkin.report import figures
+from labelkin.audit import audit
+from labelkin.report import figures, write_audit_page
 from labelkin.report._images import png_uri
 from labelkin.report._learned import Features, class_similarity
 from labelkin.report._mistakes import mistakes_of
@@ -59,6 +60,11 @@ def test_it_loads_in_silence_and_asks_for_nothing_but_itself(wide: Opened, digit
     assert wide.said == []
     assert [url for url in wide.asked if not url.startswith("data:")] == [digits_page.as_uri()]
     assert wide.page.eval_on_selector_all("figure[data-drawn]", "fs => fs.map((f) => f.dataset.figure)") == FIGURES
+
+
+def test_the_leaderboard_is_whole_on_a_laptop(wide: Opened):
+    frame = wide.page.locator(".board .scroll")
+    assert frame.evaluate("box => box.scrollWidth") <= frame.evaluate("box => box.clientWidth")
 
 
 def names(opened: Opened) -> list[str]:
@@ -335,3 +341,36 @@ def test_a_hundred_classes_are_light_enough_and_soon_usable(started: Any, tmp_pa
     boxes = [box for box in (label.bounding_box() for label in labels.all()) if box]
     assert len(boxes) == 100
     assert all(a["y"] + a["height"] <= b["y"] + 3 for a, b in pairwise(sorted(boxes, key=lambda box: box["y"])))
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_page_of_an_audit_fits_the_screen(started: Any, tmp_path: Path, width: int):
+    """Nothing is cut at the right, and no panel or text lies over another one."""
+    tree, target = catalogue.taxonomy("fashion-mnist"), torch.arange(10).repeat(30)
+    scores = 3 * torch.eye(10)[target] + 2 * torch.randn(300, 10, generator=torch.Generator().manual_seed(0))
+    found = audit({"target": target, "logits": scores}, classes=tree.classes, taxonomy=tree)
+    opened = Opened(started, write_audit_page(found, tmp_path / "audit.html"), width=width)
+    opened.walk()
+    assert opened.said == []
+    drawn = opened.page.eval_on_selector_all("figure[data-drawn]", "fs => fs.map((f) => f.dataset.figure)")
+    assert drawn == ["cost", "calibration", "risk", "confusions", "learned"]
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+    boxes = opened.page.eval_on_selector_all(
+        ".panel", "all => all.map((p) => p.getBoundingClientRect()).map((r) => [r.left, r.top, r.right, r.bottom])"
+    )
+    assert len(boxes) == 10
+    for i, (left, top, right, bottom) in enumerate(boxes):
+        assert 0 <= left < right <= width
+        for other in boxes[i + 1 :]:
+            assert left >= other[2] or other[0] >= right or top >= other[3] or other[1] >= bottom
+    cut = opened.page.eval_on_selector_all(
+        ".panel .scroll, .verdict *",
+        "all => all.filter((e) => e.scrollWidth > e.clientWidth + 1 && e.clientWidth).length",
+    )
+    assert cut == 0
+    legends = opened.page.eval_on_selector_all(
+        "figure",
+        "fs => fs.filter((f) => { const l = f.querySelector('.legend'), a = f.querySelector('.nsewdrag');"
+        "return l && a && l.getBoundingClientRect().bottom > a.getBoundingClientRect().top + 1; }).length",
+    )
+    assert legends == 0

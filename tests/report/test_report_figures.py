@@ -244,3 +244,12 @@ def test_names_without_room_are_left_out():
     assert len(set(crowd[:4])) == 4  # a side for each of the first four
     assert crowd[4:6] == [None, None]
     assert crowd[6] is not None
+
+
+def test_a_long_name_at_the_edge_gets_room_from_the_others():
+    """The names of the first points move if another name has no room otherwise; as measured on the demo's set."""
+    points = [(74.80, -1.7560), (75.13, -1.7555), (74.87, -1.761), (74.44, -1.771)]
+    names = ["one-hot (reference)", "hierarchical-cross-entropy", "kin", "label-smoothing"]
+    bars = [(74.80, -1.749), (74.80, -1.763), (74.44, -1.776)]
+    assert None not in name_positions(points, names, extent=bars)
+    assert None in name_positions(points, names, extent=bars, sides=("top center", "bottom center"))

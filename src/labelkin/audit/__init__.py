@@ -13,15 +13,17 @@ if TYPE_CHECKING:
     from labelkin.audit._costs import costs_for as costs_for
     from labelkin.audit._decide_file import FileDecisions as FileDecisions
     from labelkin.audit._decide_file import decide_file as decide_file
-    from labelkin.audit._findings import Advice as Advice
+    from labelkin.audit._decision_findings import Advice as Advice
+    from labelkin.audit._decision_findings import Crm as Crm
+    from labelkin.audit._decision_findings import Fallback as Fallback
+    from labelkin.audit._decision_findings import FallbackPoint as FallbackPoint
+    from labelkin.audit._decision_findings import LevelRisk as LevelRisk
+    from labelkin.audit._decision_findings import Saving as Saving
     from labelkin.audit._findings import Basics as Basics
     from labelkin.audit._findings import Calibrated as Calibrated
     from labelkin.audit._findings import Calibration as Calibration
     from labelkin.audit._findings import Cost as Cost
-    from labelkin.audit._findings import Crm as Crm
     from labelkin.audit._findings import Difference as Difference
-    from labelkin.audit._findings import Fallback as Fallback
-    from labelkin.audit._findings import FallbackPoint as FallbackPoint
     from labelkin.audit._findings import Hierarchy as Hierarchy
     from labelkin.audit._findings import Interval as Interval
     from labelkin.audit._findings import Reliability as Reliability
@@ -36,16 +38,13 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_audit": ["Audit", "audit"],
         "_confusion_tree": ["Agreement", "Pair", "Structure"],
         "_decide_file": ["FileDecisions", "decide_file"],
+        "_decision_findings": ["Advice", "Crm", "Fallback", "FallbackPoint", "LevelRisk", "Saving"],
         "_findings": [
-            "Advice",
             "Basics",
             "Calibrated",
             "Calibration",
             "Cost",
-            "Crm",
             "Difference",
-            "Fallback",
-            "FallbackPoint",
             "Hierarchy",
             "Interval",
             "Reliability",

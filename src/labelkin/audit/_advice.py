@@ -1,12 +1,15 @@
 """Advise on the decision rule: which one to use, what it saves, and on what evidence."""
 
 from collections.abc import Sequence
+from math import isnan
 
 from labelkin._checks import counted
-from labelkin.audit._findings import Advice, Crm, Difference
+from labelkin.audit._decision_findings import Advice, Crm, Fallback, FallbackPoint, Saving
+from labelkin.audit._findings import Difference
 
 FEW = 10  # with fewer changed samples, the normal approximation of the interval is unreliable
 MEASURES = {"costs": "cost per sample", "taxonomy": "mean height of the decisions"}
+GOALS = (0.95, 0.99)  # of the sentence on the fallback; the second one if the first is reached without it
 
 
 def is_significant(difference: Difference) -> bool:
@@ -14,35 +17,30 @@ def is_significant(difference: Difference) -> bool:
     return difference.differ >= FEW and (difference.low > 0 or difference.high < 0)
 
 
-def advise(found: Sequence[Crm], *, has_probs: bool, has_costs: bool) -> Advice:
+def advise(found: Sequence[Crm], answers: Fallback | None, *, has_probs: bool, has_costs: bool) -> Advice:
     """Return the decision rule to use, from the comparison by the given costs or, without costs, by the taxonomy.
 
     The comparison of calibrated probabilities counts, if there is one: its samples did not choose the temperature.
 
     Args:
         found: The effects of least-cost decisions.
+        answers: The effect of the fallback.
         has_probs: Whether there are probabilities.
         has_costs: Whether there are costs or a taxonomy.
     """
     if not has_probs:
-        return Advice(
-            "argmax", None, None, 0, 1.0, "Save logits or probabilities: predicted labels allow no other decision."
-        )
+        headline = "Save logits or probabilities: predicted labels allow no other decision"
+        return Advice("argmax", None, None, 0, 1.0, f"{headline}.", headline)
     if not has_costs:
-        return Advice(
-            "argmax",
-            None,
-            None,
-            0,
-            1.0,
-            "Say what mistakes cost (--costs or --taxonomy): while all cost the same, the most probable class is the best "
-            "decision.",
-        )
+        headline = "Say what mistakes cost (--costs or --taxonomy)"
+        sentence = f"{headline}: while all cost the same, the most probable class is the best decision."
+        return Advice("argmax", None, None, 0, 1.0, sentence, headline, fallback=fallback_sentence(answers))
     by = "costs" if any(part.costs == "costs" for part in found) else "taxonomy"
     *_, best = (part for part in found if part.costs == by)
     change = best.cost if by == "costs" else best.distance_at_1
     assert change is not None
     better = is_significant(change) and change.change < 0
+    known = best.temperature if better else 1.0  # the headline says to fit it
     return Advice(
         "crm" if better else "argmax",
         by,
@@ -50,6 +48,71 @@ def advise(found: Sequence[Crm], *, has_probs: bool, has_costs: bool) -> Advice:
         best.samples,
         best.temperature,
         _sentence(best, by, change, better=better),
+        _headline(best, change, better=better),
+        _evidence(best, change),
+        best.saved,
+        fallback_sentence(answers, known),
+    )
+
+
+def _headline(best: Crm, change: Difference, *, better: bool) -> str:
+    """Return what to do and what it is worth in a few words."""
+    if better:
+        fit = "" if best.temperature == 1 else f"Fit temperature {best.temperature:.2f} and "
+        return f"{fit}{'decide' if fit else 'Decide'} by least cost: a decision costs {_less(best.saved)}"
+    keep = "Keep the most probable class: deciding by least cost"
+    if change.differ < FEW:
+        changed = f"only {change.differ}" if change.differ else "none"
+        return f"{keep} changes the cost of {changed} of {counted(best.samples, 'decision')}"
+    if is_significant(change):
+        return f"{keep} costs {_less(best.saved)}"
+    return f"{keep} is not shown to save anything ({_less(best.saved)})"
+
+
+def _evidence(best: Crm, change: Difference) -> str:
+    if change.differ < FEW:
+        return ""  # the headline has no interval
+    others = "" if best.temperature == 1 else " that did not choose the temperature"
+    return f"95 % interval, {counted(best.samples, 'sample')}{others}"
+
+
+def _less(saved: Saving) -> str:
+    """Return a saved share with its interval: `7 % less [2, 12]`, or `4 % more [1, 7]`."""
+    sign, word = (1, "less") if saved.share >= 0 else (-1, "more")
+    digits = 0 if abs(saved.share) >= 0.03 else 1
+    low, high = sorted((sign * saved.low, sign * saved.high))
+    ends = ", ".join(f"{round(100 * end, digits) + 0.0:.{digits}f}" for end in (low, high))
+    return f"{abs(100 * saved.share):.{digits}f} % {word} [{ends}]"
+
+
+def fallback_sentence(answers: Fallback | None, known: float = 1.0) -> str:
+    """Return what answering with an ancestor gives, for the first goal that is not reached without it.
+
+    Args:
+        answers: The effect of the fallback; None gives an empty text.
+        known: A temperature that the reader knows already.
+    """
+    if answers is None:
+        return ""
+    points = {point.goal: point for point in answers.points if not isnan(point.goal)}
+    for goal in GOALS:
+        if goal in answers.unreachable:
+            return f"No threshold of the fallback gives {100 * goal:g} % right answers."
+        if goal in points:
+            return _answered(goal, points[goal], answers, known)
+    right = answers.points[0].correctness
+    return f"{100 * right:.1f} % of the answers are right without naming an ancestor."
+
+
+def _answered(goal: float, point: FallbackPoint, answers: Fallback, known: float) -> str:
+    above = "an ancestor" if answers.tree == "taxonomy" else "a group of confused classes"
+    scaled = "" if answers.temperature in (1, known) else f" at temperature {answers.temperature:.2f}"
+    classes, groups = round(100 * point.leaf_share), round(100 * point.above_share)
+    none = 100 - classes - groups
+    shares = [f"{classes} % get a class", f"{groups} % {above}" * (groups > 0), f"{none} % no answer" * (none > 0)]
+    return (
+        f"For {100 * goal:g} % right answers name {above} below a probability of {point.threshold:g}{scaled}: "
+        f"{', '.join(filter(None, shares))} (measured: {100 * point.correctness:.1f} % right)."
     )
 
 

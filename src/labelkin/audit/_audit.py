@@ -9,6 +9,7 @@ from torch import Tensor
 
 from labelkin._checks import check_count
 from labelkin.analysis import linkage_tree
+from labelkin.audit import _decision_findings as deciding
 from labelkin.audit import _findings as findings
 from labelkin.audit import _text as text
 from labelkin.audit._advice import advise
@@ -72,14 +73,14 @@ class Audit(NamedTuple):
     classes: tuple[str, ...]
     taxonomy: str | None
     doubts: tuple[str, ...]
-    advice: findings.Advice
+    advice: deciding.Advice
     basics: findings.Basics
     hierarchy: findings.Hierarchy | None
     cost: findings.Cost | None
     worst: findings.Worst
     calibration: findings.Calibration | None
-    crm: tuple[findings.Crm, ...]
-    fallback: findings.Fallback | None
+    crm: tuple[deciding.Crm, ...]
+    fallback: deciding.Fallback | None
     structure: Structure | None
     left_out: tuple[str, ...]
     notes: tuple[str, ...]
@@ -199,6 +200,7 @@ def _measure(
     structured = has_structure(given)
     quality, on_tree = basics(given), None if tree is None else hierarchy(given, tree)
     decisions = tuple(_decisions(given, halves, scaling, tree, costs))
+    answers = None if given.probs is None or halves is None else _fallback(given, halves, scaling, tree)
     return Audit(
         source=given.source,
         kind=given.kind,
@@ -206,14 +208,19 @@ def _measure(
         classes=given.classes,
         taxonomy=tree_description,
         doubts=tuple(questions(given, quality, on_tree if order_of_tree else None)),
-        advice=advise(decisions, has_probs=given.probs is not None, has_costs=tree is not None or costs is not None),
+        advice=advise(
+            decisions,
+            answers,
+            has_probs=given.probs is not None,
+            has_costs=tree is not None or costs is not None,
+        ),
         basics=quality,
         hierarchy=on_tree,
         cost=None if costs is None else cost(given, costs),
         worst=worst(given, tree, costs, top=top),
         calibration=None if given.probs is None else calibration(given, halves, scaling),
         crm=decisions,
-        fallback=None if given.probs is None or halves is None else _fallback(given, halves, tree),
+        fallback=answers,
         structure=structure(given, halves, tree) if structured else None,
         left_out=tuple(_left_out(given, halves, tree, structured)),
         notes=tuple(note for note in (*given.notes, given.doubt, scaling and scaling.note) if note),
@@ -224,7 +231,7 @@ def _measure(
 
 def _decisions(
     given: Predictions, halves: Halves | None, scaling: Scaling | None, tree: Taxonomy | None, costs: Tensor | None
-) -> Iterator[findings.Crm]:
+) -> Iterator[deciding.Crm]:
     """Yield least-cost decisions by the tree and by the costs: on all samples, and calibrated on the measured half."""
     if given.probs is None:
         return
@@ -237,12 +244,12 @@ def _decisions(
             yield crm(scaling.probs, target, tree, by_costs, temperature=scaling.temperature)
 
 
-def _fallback(given: Predictions, halves: Halves, tree: Taxonomy | None) -> findings.Fallback:
+def _fallback(given: Predictions, halves: Halves, scaling: Scaling | None, tree: Taxonomy | None) -> deciding.Fallback:
     """Return the fallback in the taxonomy, or in a tree learned on the half that is not measured."""
     if tree is not None:
-        return fallback(given, halves, tree, tree_source="taxonomy")
+        return fallback(given, halves, scaling, tree, tree_source="taxonomy")
     learned = linkage_tree(class_confusions(given, halves.fitted).distances, given.classes)
-    return fallback(given, halves, learned, tree_source="learned")
+    return fallback(given, halves, scaling, learned, tree_source="learned")
 
 
 def _left_out(given: Predictions, halves: Halves | None, tree: Taxonomy | None, structured: bool) -> Iterator[str]:

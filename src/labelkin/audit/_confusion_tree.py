@@ -14,7 +14,6 @@ from scipy.stats import rankdata
 from torch import Tensor
 
 from labelkin import metrics
-from labelkin.analysis import linkage_tree
 from labelkin.audit._predictions import Predictions
 from labelkin.decide import Halves
 from labelkin.relations import confusion
@@ -79,6 +78,7 @@ class Structure(NamedTuple):
 
     Attributes:
         tree: The learned tree.
+        linkage: Its merges with their heights, in scipy's format.
         stability: Kendall's tau-b between two halves of the samples; near 0 the tree is noise.
         closest: The pairs that are confused most.
         agreement: Agreement with the taxonomy; None without one.
@@ -90,6 +90,7 @@ class Structure(NamedTuple):
     """
 
     tree: Taxonomy
+    linkage: tuple[tuple[float, ...], ...]
     stability: float
     closest: tuple[Pair, ...]
     agreement: Agreement | None
@@ -140,20 +141,22 @@ def structure(given: Predictions, halves: Halves | None, tree: Taxonomy | None) 
     stability = nan
     if halves is not None:
         stability = _tau(*(class_confusions(given, half).distances for half in halves))
+    merges = linkage(squareform(confused.distances.numpy(), checks=False), "average")
     return Structure(
-        linkage_tree(confused.distances, given.classes),
+        Taxonomy.from_linkage(merges, given.classes),
+        tuple(tuple(merge) for merge in merges.tolist()),
         stability,
         pairs.first(np.argsort(-pairs.confused, kind="stable")),
-        None if tree_distances is None else _agreement(confused, tree_distances, pairs),
+        None if tree_distances is None else _agreement(confused, merges, tree_distances, pairs),
     )
 
 
-def _agreement(confused: ClassConfusions, tree_distances: Floats, pairs: "_Pairs") -> Agreement:
+def _agreement(confused: ClassConfusions, merges: Floats, tree_distances: Floats, pairs: "_Pairs") -> Agreement:
     by_tree = squareform(tree_distances, checks=False)
     if by_tree.min() == by_tree.max():
         return Agreement(nan, nan, (), ())
     by_confusion = squareform(confused.distances.numpy(), checks=False)
-    learned = squareform(cophenet(linkage(by_confusion, "average")))
+    learned = squareform(cophenet(merges))
     gap = rankdata(-by_confusion) - rankdata(-by_tree)  # above 0: confused more often than the tree suggests
     return Agreement(
         _tau(confused.distances, tree_distances),

@@ -8,11 +8,22 @@ import torch
 from torch import Tensor
 
 from labelkin import metrics
-from labelkin.audit._findings import Calibrated, Calibration, Crm, Difference, Fallback, FallbackPoint, Reliability
+from labelkin.audit._decision_findings import Crm, Fallback, FallbackPoint
+from labelkin.audit._findings import Calibrated, Calibration, Difference, Reliability
 from labelkin.audit._measures import BEST
 from labelkin.audit._predictions import Predictions
-from labelkin.audit._statistics import mean_difference, ratio_difference
-from labelkin.decide import Halves, OperatingCurve, Rules, Temperature, compare_rules, node_probs, operating_curve
+from labelkin.audit._risk import level_risks
+from labelkin.audit._statistics import mean_difference, ratio_difference, saving
+from labelkin.decide import (
+    Decided,
+    Halves,
+    OperatingCurve,
+    Rules,
+    Temperature,
+    compare_rules,
+    node_probs,
+    operating_curve,
+)
 from labelkin.structure import Taxonomy
 
 GOALS = (0.9, 0.95, 0.99)
@@ -49,12 +60,11 @@ def calibration(given: Predictions, halves: Halves | None, scaling: Scaling | No
     """Return the calibration of all samples, and the effect of the fitted temperature on the measured half."""
     assert given.probs is not None
     found = metrics.expected_calibration_error(given.probs, given.target)
-    bins = (found.samples.tolist(), found.confidence.tolist(), found.accuracy.tolist())
     return Calibration(
         found.error,
         metrics.brier_score(given.probs, given.target).mean,
         float(given.probs.amax(-1).mean()),
-        Reliability(*(tuple(part) for part in bins)),
+        _reliability(found),
         None if halves is None or scaling is None else _scaled(given, halves, scaling),
     )
 
@@ -62,12 +72,16 @@ def calibration(given: Predictions, halves: Halves | None, scaling: Scaling | No
 def _scaled(given: Predictions, halves: Halves, scaling: Scaling) -> Calibrated:
     assert given.probs is not None
     before, target = given.probs[halves.measured], given.target[halves.measured]
-    ece_before, ece_after = (
-        metrics.expected_calibration_error(probs, target).error for probs in (before, scaling.probs)
-    )
+    found = [metrics.expected_calibration_error(probs, target) for probs in (before, scaling.probs)]
     briers = [metrics.brier_score(probs, target).values for probs in (before, scaling.probs)]
-    counts = (len(halves.fitted), len(halves.measured))
-    return Calibrated(scaling.temperature, *counts, ece_before, ece_after, mean_difference(*briers))
+    counts, errors = (len(halves.fitted), len(halves.measured)), (found[0].error, found[1].error)
+    diagrams = (_reliability(found[0]), _reliability(found[1]))
+    return Calibrated(scaling.temperature, *counts, *errors, mean_difference(*briers), *diagrams)
+
+
+def _reliability(found: metrics.Calibration) -> Reliability:
+    bins = (found.samples.tolist(), found.confidence.tolist(), found.accuracy.tolist())
+    return Reliability(*(tuple(part) for part in bins))
 
 
 def crm(probs: Tensor, target: Tensor, tree: Taxonomy | None, costs: Tensor | None, *, temperature: float) -> Crm:
@@ -91,8 +105,17 @@ def crm(probs: Tensor, target: Tensor, tree: Taxonomy | None, costs: Tensor | No
         became_wrong=int((before.right & ~after.right).sum()),
         accuracy=mean_difference(before.right, after.right),
         cost=None if before.costs is None or after.costs is None else mean_difference(before.costs, after.costs),
+        saved=saving(_spent(before), _spent(after)),
         **_on_tree(found),
     )
+
+
+def _spent(decided: Decided) -> Tensor:
+    """Return (n,) what the decisions cost: by the costs, or by the tree if there are none."""
+    if decided.costs is not None:
+        return decided.costs
+    assert decided.distances is not None
+    return decided.distances[:, 0]
 
 
 def _on_tree(found: Rules) -> dict[str, Difference | None]:
@@ -107,27 +130,32 @@ def _on_tree(found: Rules) -> dict[str, Difference | None]:
     }
 
 
-def fallback(given: Predictions, halves: Halves, tree: Taxonomy, *, tree_source: str) -> Fallback:
+def fallback(
+    given: Predictions, halves: Halves, scaling: Scaling | None, tree: Taxonomy, *, tree_source: str
+) -> Fallback:
     """Choose the lowest threshold that reaches each goal on one half, and measure it on the other half.
 
-    Goals that are reached without a fallback get no threshold.
+    Goals that are reached without a fallback get no threshold. Thresholds apply to calibrated probabilities, unless the fit of
+    the temperature gave a warning; it was fitted on the half that chooses.
     """
-    chosen, measured = (_curve(given, half, tree) for half in halves)
+    assert given.logits is not None
+    assert given.probs is not None
+    temperature = 1.0 if scaling is None or scaling.note is not None else scaling.temperature
+    probs = given.probs if temperature == 1 else (given.logits / temperature).softmax(-1)
+    chosen, measured = (
+        operating_curve(node_probs(probs[half], tree), given.target[half], tree, THRESHOLDS) for half in halves
+    )
     always_a_class, *_ = points = _points(measured)
     least = {goal: _lowest(chosen, goal) for goal in GOALS if goal > float(chosen.correctness[0])}
     reached = [points[at]._replace(goal=goal) for goal, at in least.items() if at is not None]
     missed = tuple(goal for goal, at in least.items() if at is None)
-    return Fallback(tree_source, len(halves.measured), (always_a_class, *reached), points, missed)
-
-
-def _curve(given: Predictions, half: Tensor, tree: Taxonomy) -> OperatingCurve:
-    assert given.probs is not None
-    return operating_curve(node_probs(given.probs[half], tree), given.target[half], tree, THRESHOLDS)
+    levels = level_risks(probs[halves.measured], given.target[halves.measured], tree)
+    return Fallback(tree_source, len(halves.measured), (always_a_class, *reached), points, missed, temperature, levels)
 
 
 def _points(curve: OperatingCurve) -> tuple[FallbackPoint, ...]:
-    rows = torch.stack([curve.threshold, curve.correctness, curve.specificity, curve.leaf_share], dim=1).tolist()
-    return tuple(FallbackPoint(nan, *row) for row in rows)
+    shares = (curve.threshold, curve.correctness, curve.specificity, curve.leaf_share, curve.unanswered)
+    return tuple(FallbackPoint(nan, *row) for row in torch.stack(shares, dim=1).tolist())
 
 
 def _lowest(curve: OperatingCurve, goal: float) -> int | None:

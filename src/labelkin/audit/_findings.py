@@ -178,6 +178,8 @@ class Calibrated(NamedTuple):
         ece_before: Expected calibration error before scaling.
         ece_after: Expected calibration error after scaling.
         brier: Change of the Brier score.
+        before: The reliability diagram of the measured half before scaling.
+        after: The reliability diagram of the measured half after scaling.
 
     Example:
         >>> from labelkin.audit import audit
@@ -193,6 +195,8 @@ class Calibrated(NamedTuple):
     ece_before: float
     ece_after: float
     brier: Difference
+    before: Reliability
+    after: Reliability
 
 
 class Calibration(NamedTuple):
@@ -217,115 +221,6 @@ class Calibration(NamedTuple):
     confidence: float
     reliability: Reliability
     scaled: Calibrated | None
-
-
-class Crm(NamedTuple):
-    """Effect of choosing the class of least expected cost (CRM) instead of the most probable class.
-
-    Attributes:
-        costs: Source of the costs: "taxonomy" or "costs".
-        temperature: Temperature of the probabilities; 1 if they were used as they are.
-        samples: Number of samples.
-        changed: Number of decisions that changed.
-        became_right: Number of decisions that became correct.
-        became_wrong: Number of decisions that became wrong.
-        accuracy: Change of the accuracy.
-        severity: Change of the mistake severity; None without a taxonomy, as the next two.
-        distance_at_1: Change of the mean distance over all samples.
-        distance_at_5: Change of the mean distance of the five best classes.
-        cost: Change of the mean cost; None without costs.
-
-    Example:
-        >>> from labelkin.audit import audit
-        >>> found = audit({"target": [0, 1], "probs": [[0.9, 0.1], [0.6, 0.4]]}, costs=[[0, 1], [9, 0]])
-        >>> found.crm[0].changed, found.crm[0].became_right
-        (1, 1)
-    """
-
-    costs: str
-    temperature: float
-    samples: int
-    changed: int
-    became_right: int
-    became_wrong: int
-    accuracy: Difference
-    severity: Difference | None
-    distance_at_1: Difference | None
-    distance_at_5: Difference | None
-    cost: Difference | None
-
-
-class Advice(NamedTuple):
-    """The decision rule to use, what it saves, and on what evidence.
-
-    Attributes:
-        rule: "crm" (the class of least expected cost) if it saves significantly, otherwise "argmax".
-        by: What the saving is measured in: "costs" or "taxonomy"; None if there was nothing to compare.
-        change: Change of the mean cost, or of the mean height, if "crm" replaces "argmax".
-        samples: Number of samples that it was measured on.
-        temperature: Temperature of the probabilities; 1 if they were used as they are.
-        sentence: All of this in words.
-
-    Example:
-        >>> from labelkin.audit import audit
-        >>> scores = {"target": [0, 1, 1] * 30, "probs": [[0.95, 0.05], [0.6, 0.4], [0.1, 0.9]] * 30}
-        >>> audit(scores, costs=[[0, 1], [9, 0]]).advice.rule
-        'crm'
-    """
-
-    rule: str
-    by: str | None
-    change: Difference | None
-    samples: int
-    temperature: float
-    sentence: str
-
-
-class FallbackPoint(NamedTuple):
-    """One threshold of the fallback, chosen on one half of the samples and measured on the other half.
-
-    Attributes:
-        goal: Required correctness; NaN for threshold 0, which always returns a class.
-        threshold: Probability that an answer must reach.
-        correctness: Share of correct answers.
-        specificity: Mean information of the answers; 1 if all are classes.
-        leaf_share: Share of answers that are classes.
-
-    Example:
-        >>> from labelkin.audit import FallbackPoint
-        >>> FallbackPoint(goal=0.95, threshold=0.6, correctness=0.96, specificity=0.8, leaf_share=0.7).threshold
-        0.6
-    """
-
-    goal: float
-    threshold: float
-    correctness: float
-    specificity: float
-    leaf_share: float
-
-
-class Fallback(NamedTuple):
-    """Effect of answering with an ancestor when the model is unsure.
-
-    Attributes:
-        tree: "taxonomy", or "learned" from the confusions of the half that thresholds are chosen on.
-        measured_on: Number of samples in the other half.
-        points: Threshold 0, and the lowest threshold for each goal that needs one.
-        curve: All thresholds, without goals.
-        unreachable: Goals that no threshold reached.
-
-    Example:
-        >>> from labelkin.audit import audit
-        >>> scores = {"target": [0, 1] * 15 + [1, 0] * 5, "logits": [[9.0, 0.0], [0.0, 9.0]] * 20}
-        >>> audit(scores).fallback.points[0].leaf_share
-        1.0
-    """
-
-    tree: str
-    measured_on: int
-    points: tuple[FallbackPoint, ...]
-    curve: tuple[FallbackPoint, ...]
-    unreachable: tuple[float, ...]
 
 
 def plain(value: Any) -> Any:

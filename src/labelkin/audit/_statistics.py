@@ -5,6 +5,7 @@ from math import nan, sqrt
 import torch
 from torch import Tensor
 
+from labelkin.audit._decision_findings import Saving
 from labelkin.audit._findings import Difference, Interval
 from labelkin.decide import Halves, split_halves
 
@@ -58,3 +59,18 @@ def ratio_difference(before: tuple[Tensor, Tensor], after: tuple[Tensor, Tensor]
     change = ratios[1] - ratios[0]
     reach = Z * float((contributions[1] - contributions[0]).std()) / sqrt(len(contributions[0]))
     return Difference(ratios[0], ratios[1], differ, change, change - reach, change + reach)
+
+
+def saving(before: Tensor, after: Tensor) -> Saving:
+    """Return the share of the total cost `before` that `after` saves, over the same samples; NaN if nothing was spent.
+
+    It is `1 - sum(after) / sum(before)`. The interval counts the variance of both sums, as in `ratio_difference`.
+    """
+    spent, left = before.double(), after.double()
+    if not spent.any():
+        return Saving(nan, nan, nan)
+    ratio = float(left.sum() / spent.sum())
+    if len(spent) < 2:
+        return Saving(1 - ratio, nan, nan)
+    reach = Z * float(((left - ratio * spent) / spent.mean()).std()) / sqrt(len(spent))
+    return Saving(1 - ratio, 1 - ratio - reach, 1 - ratio + reach)

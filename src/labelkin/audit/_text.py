@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from labelkin._checks import counted
 from labelkin.audit._advice import FEW, is_significant
 from labelkin.audit._confusion_tree import Pair, Structure
-from labelkin.audit._findings import Calibration, Crm, Difference, Fallback, Hierarchy, Worst
+from labelkin.audit._decision_findings import Crm, Fallback
+from labelkin.audit._findings import Calibration, Difference, Hierarchy, Worst
 
 if TYPE_CHECKING:
     from labelkin.audit._audit import Audit
@@ -81,7 +82,7 @@ def as_text(audit: Audit) -> str:
     blocks = [
         _heading(audit),
         *_listed("Check first", audit.doubts),
-        ["What to do first", f"  {audit.advice.sentence}"],
+        ["What to do first", *(f"  {part}" for part in (audit.advice.sentence, audit.advice.fallback) if part)],
         _quality(audit),
         _worst(audit.worst),
         *([_calibration(audit.calibration)] if audit.calibration else []),
@@ -182,12 +183,14 @@ def _become(count: int) -> str:
 
 def _fallback(found: Fallback) -> list[str]:
     tree = "the taxonomy" if found.tree == "taxonomy" else "a tree learned from the confusions of the other half"
-    rows: list[tuple[str, ...]] = [("goal", "threshold", "correct", "specificity", "answers that are classes")]
-    for goal, threshold, *shares in found.points:
-        wanted = "always a class" if isnan(goal) else f"{100 * goal:g} % correct"
-        rows.append((wanted, f"{threshold:.6g}", *(percent(share) for share in shares)))
+    rows: list[tuple[str, ...]] = [("goal", "threshold", "correct", "specificity", "class", "ancestor", "no answer")]
+    for point in found.points:
+        wanted = "always a class" if isnan(point.goal) else f"{100 * point.goal:g} % correct"
+        shares = (point.correctness, point.specificity, point.leaf_share, point.above_share, point.unanswered)
+        rows.append((wanted, f"{point.threshold:.6g}", *(percent(share) for share in shares)))
     lines = [f"Answering with an ancestor when unsure, in {tree}", *table(rows)]
-    lines.append(f"  thresholds chosen on one half, measured on the other ({found.measured_on} samples)")
+    scaled = "" if found.temperature == 1 else f" of probabilities at temperature {found.temperature:.3f}"
+    lines.append(f"  thresholds{scaled}, chosen on one half, measured on the other ({found.measured_on} samples)")
     if found.unreachable:
         lines.append(f"  no threshold reached {', '.join(f'{100 * goal:g} %' for goal in found.unreachable)}")
     return lines

@@ -1,6 +1,7 @@
 """The commands `labelkin compare` and `labelkin demo`."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -95,13 +96,13 @@ def compare(
         write_pages(compared, html, sets)
 
 
-def write_pages(compared: "list[Comparison]", path: Path, data: "DataCache") -> None:
-    """Write one report per comparison, using data that are already loaded."""
+def write_pages(compared: "list[Comparison]", path: Path, data: "DataCache", *, also: Sequence[str] = ()) -> None:
+    """Write one report per comparison, using data that are already loaded; `also` are sentences for the top of each."""
     from labelkin.report import targets, write_report
 
     for comparison, target in zip(compared, targets(path, len(compared)), strict=True):
         with other_output_to_stderr():
-            write_report(comparison, target, data=data, say=say_status)
+            write_report(comparison, target, data=data, also=also, say=say_status)
         say_status(f"The report is in {target}")
 
 
@@ -177,7 +178,7 @@ def demo(
         say_json({**comparison.as_dict(), "summary": list(lines)})
     else:
         say_comparisons([comparison], "text")
-    write_pages([comparison], out / "report.html", sets)
+    write_pages([comparison], out / "report.html", sets, also=lines[1:])
     if not json:
         for line in ("", *lines):
             say(line)

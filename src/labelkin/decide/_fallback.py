@@ -13,12 +13,15 @@ from labelkin.structure import Taxonomy
 
 
 class OperatingCurve(NamedTuple):
-    """Means over samples (T,) in float64, one per threshold; all range from 0 to 1, and higher is better.
+    """Means over samples (T,) in float64, one per threshold; all range from 0 to 1.
 
     - `specificity`: `1 - log(classes below the answer) / log(K)`, the share of the information of a class that the answer
-      gives, right or wrong: 1 for a class, 0 for the root. It never rises with the threshold.
-    - `correctness`: how often the answer is the true class or a node above it. It never falls with the threshold.
-    - `leaf_share`: how often the answer is a class. It never rises with the threshold.
+      gives, right or wrong: 1 for a class, 0 for the root. Higher is better. It never rises with the threshold.
+    - `correctness`: how often the answer is the true class or a node above it. Higher is better. It never falls with the
+      threshold.
+    - `leaf_share`: how often the answer is a class. Higher is better. It never rises with the threshold.
+    - `unanswered`: how often the answer is a node above all classes, mostly the root, which says nothing. Lower is better. It
+      never falls with the threshold.
 
     Example:
         >>> import torch
@@ -33,6 +36,7 @@ class OperatingCurve(NamedTuple):
     specificity: Tensor
     correctness: Tensor
     leaf_share: Tensor
+    unanswered: Tensor
 
 
 def fallback(node_probs: Tensor, taxonomy: Taxonomy, threshold: float) -> Tensor:
@@ -103,7 +107,8 @@ def operating_curve(
     for threshold in chosen.tolist():
         decided = deepest(nodes, probs, threshold).cpu().numpy()
         right = taxonomy.lca(decided, true) == decided  # the answer is the true class or a node above it
-        points.append([float(np.mean(part)) for part in (information[decided], right, is_leaf[decided])])
+        said = information[decided]
+        points.append([float(np.mean(part)) for part in (said, right, is_leaf[decided], said == 0)])
     return OperatingCurve(chosen, *torch.tensor(points, dtype=torch.float64).T)
 
 

@@ -1,19 +1,15 @@
-"""The report page of an audit: the same panels as for a run, for a model from any library."""
+"""The page of an audit: what to do and what it is worth, then the evidence; for a model from any library."""
 
 import os
 from math import isnan
 from pathlib import Path
 
-import torch
-import torch.nn.functional as F
-
-from labelkin.analysis import costliest
+from labelkin._checks import counted
 from labelkin.audit import Audit, as_text
-from labelkin.report._mistakes import SHOWN, Mistakes, mistakes_of
-from labelkin.report._page_model import Fold
-from labelkin.report._subject import subject
-from labelkin.report._write import write_model_page
-from labelkin.structure import Taxonomy
+from labelkin.comparison import Verdict
+from labelkin.report._audit_chapters import chapters
+from labelkin.report._page_model import Fold, Page
+from labelkin.report._write import checked_target, write_page
 
 
 def write_audit_page(audit: Audit, path: str | os.PathLike[str]) -> Path:
@@ -37,54 +33,30 @@ def write_audit_page(audit: Audit, path: str | os.PathLike[str]) -> Path:
         ...     write_audit_page(found, f"{folder}/audit.html").name
         'audit.html'
     """
-    given, tree = audit.predictions, _tree(audit).reorder(audit.classes)
-    scores = F.one_hot(given.predicted, len(audit.classes)).double() if given.logits is None else given.logits
-    mistakes = mistakes_of(scores, given.target, tree, log_probs=given.probs is not None)
-    model = subject(
-        Path(audit.source).name,
-        tree,
-        tree_named=audit.tree is not None,
-        mistakes=mistakes if audit.tree is not None else _without_costs(mistakes, audit),
-    )
-    return write_model_page(
-        model._replace(learned=(), nearest=None),  # predictions do not show what the network learned
-        path,
-        sentence=_sentence(audit),
-        details=(*audit.doubts, audit.advice.sentence, *audit.notes),
-        context=(audit.source, f"{audit.samples:,} samples", f"{len(audit.classes)} classes"),
+    target = checked_target(path)
+    advice = audit.advice
+    details = (*audit.doubts, f"{_quality(audit)}.", advice.sentence, *audit.notes)
+    page = Page(
+        title=f"Audit of {Path(audit.source).name}",
+        context=(audit.source, counted(audit.samples, "sample"), counted(len(audit.classes), "class", "classes")),
+        verdict=Verdict("model", None, "", advice.headline, advice.evidence, details),
+        also=(advice.fallback,) if advice.fallback else (),
+        chapters=chapters(audit),
         missing=audit.left_out,
         sections=(Fold("The audit as text", as_text(audit), is_code=True),),
     )
+    write_page(page, target)
+    return target
 
 
-def _without_costs(mistakes: Mistakes, audit: Audit) -> Mistakes:
-    """Count confusions without distances: a tree learned from the mistakes would make them look mild."""
-    given, equal = audit.predictions, 1 - torch.eye(len(audit.classes))
-    most = costliest(given.predicted, given.target, names=audit.classes, distances=equal, top=SHOWN)
-    return mistakes._replace(costliest=most, samples=((),) * len(most.confusions), cost_rule=None, by_tree=False)
-
-
-def _tree(audit: Audit) -> Taxonomy:
-    if audit.tree is not None:
-        return audit.tree
-    return Taxonomy.from_nested(list(audit.classes)) if audit.structure is None else audit.structure.tree
-
-
-def _sentence(audit: Audit) -> str:
+def _quality(audit: Audit) -> str:
     low, high = audit.basics.accuracy_interval
-    accuracy = (
-        f"The accuracy is {100 * audit.basics.accuracy:.1f} % (95 % interval {100 * low:.1f} to {100 * high:.1f})"
-    )
-    advice = audit.advice
-    if advice.by == "costs" and advice.change is not None and audit.cost is not None:
-        if advice.rule == "argmax":
-            return f"{accuracy}, and the cost per sample is {audit.cost.mean:.3f}; keep the most probable class"
-        saved = f"from {advice.change.before:.3f} to {advice.change.after:.3f}"
-        return f"{accuracy}; deciding by the least expected cost lowers the cost per sample {saved}"
+    said = f"The accuracy is {100 * audit.basics.accuracy:.1f} % (95 % interval {100 * low:.1f} to {100 * high:.1f})"
+    if audit.cost is not None:
+        low, high = audit.cost.interval
+        said += f", and a decision costs {audit.cost.mean:.3f} on average (95 % interval {low:.3f} to {high:.3f})"
     if audit.hierarchy is None or isnan(audit.hierarchy.severity):
-        return accuracy
+        return said
     severity, by_chance = audit.hierarchy.severity, audit.hierarchy.severity_by_chance
     milder = "less severe" if severity < by_chance else "not less severe"
-    return (
-        f"{accuracy}, and the mistakes are {milder} than random ones: severity {severity:.2f} against {by_chance:.2f}"
-    )
+    return f"{said}; mistakes are {milder} than random ones: severity {severity:.2f} against {by_chance:.2f}"

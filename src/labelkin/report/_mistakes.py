@@ -10,16 +10,23 @@ from torch import Tensor
 from labelkin import decide, metrics
 from labelkin._checks import counted
 from labelkin.analysis import Confusions, Costliest, Disagreement, confusion_matrix, costliest, disagreement
+from labelkin.audit import Worst
 from labelkin.decide import OperatingCurve
 from labelkin.metrics import Calibration
 from labelkin.report import figures
 from labelkin.report._groups import Groups
 from labelkin.report._page_model import NARROW, Example, Listing, Panel, Table
+from labelkin.report._page_model import Costliest as CostliestPart
 from labelkin.structure import Taxonomy
 
 DEEP = 5  # classes in AHD@5
 SHOWN = 8  # confusions listed
 IMAGES = 4  # per confusion
+COSTS_OF_ONE = {
+    "distance": "The cost is the count times the distance in the tree.",
+    "cost": "The cost is the count times the cost of one such mistake.",
+    "": "Each mistake costs 1.",
+}
 NO_PROBABILITIES = "This objective defines no probabilities."
 
 
@@ -49,7 +56,6 @@ class Mistakes(NamedTuple):
         calibration: Calibration; None without probabilities, as the next two.
         cost_rule: Effect of cost-based decisions.
         operating: The operating curve of the fallback.
-        by_tree: Whether a confusion costs its distance in the tree; otherwise each costs 1.
         temperature: The temperature that the probabilities are calibrated with.
     """
 
@@ -59,7 +65,6 @@ class Mistakes(NamedTuple):
     calibration: Calibration | None
     cost_rule: CostRule | None
     operating: OperatingCurve | None
-    by_tree: bool = True
     temperature: float = 1.0
 
 
@@ -127,20 +132,7 @@ def mistake_panels(mistakes: Mistakes | None, groups: Groups | None, why: str) -
     }
     if mistakes is None:
         return tuple(Panel(key, title, "", missing=why) for key, title in titles.items())
-    counts, names = mistakes.confusions.counts, mistakes.confusions.names
-    wrong = counts.clone().fill_diagonal_(0).nonzero().tolist()
-    listed = sorted(((names[i], names[j], int(counts[i, j])) for i, j in wrong), key=lambda row: -row[2])
-    panels = [
-        Panel(
-            "confusions",
-            titles["confusions"],
-            "Rows are true classes, columns predictions, both in the order of the tree: mistakes near the diagonal are between "
-            "similar classes. Gray cells are correct answers.",
-            {"": figures.confusion_counts(mistakes.confusions, groups)},
-            Table(("true", "predicted", "count"), [(*row,) for row in listed]),
-            wide=len(names) > NARROW,
-        )
-    ]
+    panels = [map_panel(mistakes.confusions, groups, titles["confusions"])]
     if mistakes.calibration is None or mistakes.operating is None:
         return (*panels, *(Panel(k, titles[k], "", missing=NO_PROBABILITIES) for k in ("calibration", "operating")))
     bins, curve = mistakes.calibration, mistakes.operating
@@ -169,10 +161,26 @@ def mistake_panels(mistakes: Mistakes | None, groups: Groups | None, why: str) -
             "(correctness).",
             {"": figures.operating_curve(curve)},
             Table(
-                ("threshold", "specificity", "correctness", "answers that are classes"),
+                ("threshold", "specificity", "correctness", "answers that are classes", "no answer"),
                 [tuple(round(v, 4) for v in row) for row in torch.stack(list(curve)).T.tolist()[::5]],
             ),
         ),
+    )
+
+
+def map_panel(confusions: Confusions, groups: Groups | None, title: str) -> Panel:
+    """Return the panel of the confusion matrix."""
+    counts, names = confusions.counts, confusions.names
+    wrong = counts.clone().fill_diagonal_(0).nonzero().tolist()
+    listed = sorted(((names[i], names[j], int(counts[i, j])) for i, j in wrong), key=lambda row: -row[2])
+    return Panel(
+        "confusions",
+        title,
+        "Rows are true classes, columns predictions, both in the order of the tree: mistakes near the diagonal are between "
+        "similar classes. Gray cells are correct answers.",
+        {"": figures.confusion_counts(confusions, groups)},
+        Table(("true", "predicted", "count"), [(*row,) for row in listed]),
+        wide=len(names) > NARROW,
     )
 
 
@@ -180,26 +188,28 @@ def _scaled(temperature: float) -> str:
     return "" if temperature == 1 else f" at the run's temperature of {temperature:.3g}"
 
 
-def examples(mistakes: Mistakes, images: Sequence[Sequence[str]]) -> tuple[Example, ...]:
-    """Return the costliest confusions with their images."""
-    shown = list(images) + [()] * (len(mistakes.costliest.confusions) - len(images))
-    return tuple(
-        Example(*confusion, tuple(own)) for confusion, own in zip(mistakes.costliest.confusions, shown, strict=True)
-    )
+def costliest_part(
+    found: Worst | Costliest | None, images: Sequence[Sequence[str]] = (), *, unit: str = "distance", wide: bool = False
+) -> CostliestPart:
+    """Return the costliest confusions with their images.
 
-
-def examples_note(mistakes: Mistakes | None, *, has_images: bool) -> str:
-    """Return the note above the costliest confusions."""
-    if mistakes is None:
-        return ""
-    if not mistakes.costliest.confusions:
-        return "There are no mistakes on the test set."
-    confusions = mistakes.costliest.confusions
-    share = sum(confusion.cost for confusion in confusions) / mistakes.costliest.total
-    cost = "The cost is the count times the distance in the tree." if mistakes.by_tree else "Each mistake costs 1."
-    together = "This confusion makes" if len(confusions) == 1 else f"These {len(confusions)} confusions make"
-    pictures = "" if has_images else " No pictures: the samples are not images, or the data are not available."
-    return f"{cost} {together} up {100 * share:.0f} % of the cost of all mistakes.{pictures}"
+    Args:
+        found: The confusions and the cost of all mistakes; None if they are not known.
+        images: Data URIs of the images of each confusion.
+        unit: What one confusion costs: "distance" in the tree, "cost" from a table, or empty if each costs 1.
+        wide: Whether the part takes the whole width.
+    """
+    title = "Costliest confusions"
+    if found is None:
+        return CostliestPart(title, "", (), unit, wide)
+    if not found.confusions:
+        return CostliestPart(title, "There are no mistakes on the test set.", (), unit, wide)
+    shown: list[Sequence[str]] = [*images, *[()] * (len(found.confusions) - len(images))]
+    examples = tuple(Example(*confusion, tuple(own)) for confusion, own in zip(found.confusions, shown, strict=True))
+    share = sum(confusion.cost for confusion in found.confusions) / found.total
+    together = "This confusion makes" if len(examples) == 1 else f"These {len(examples)} confusions make"
+    note = f"{COSTS_OF_ONE[unit]} {together} up {100 * share:.0f} % of the cost of all mistakes."
+    return CostliestPart(title, note, examples, unit, wide)
 
 
 def decision_listing(rule: CostRule) -> Listing:
@@ -207,15 +217,16 @@ def decision_listing(rule: CostRule) -> Listing:
     changed = rule.changed
     note = (
         "Choosing the class of least expected distance in the tree instead of the most probable class changes "
-        f"{counted(changed.different, 'decision')}: {changed.only_b:,} {_become(changed.only_b)} correct and "
-        f"{changed.only_a:,} {_become(changed.only_a)} wrong."
+        f"{counted(changed.different, 'decision')}: {changed.only_b:,} {become(changed.only_b)} correct and "
+        f"{changed.only_a:,} {become(changed.only_a)} wrong."
     )
     rows = [_decision("most probable class", rule.before), _decision("least expected cost", rule.after)]
     columns = ("decision", "accuracy %", "severity", "AHD@5")
     return Listing("Effect of cost-based decisions (CRM)", note, Table(columns, rows), numbers=True)
 
 
-def _become(count: int) -> str:
+def become(count: int) -> str:
+    """Return the verb for a number of decisions."""
     return "becomes" if count == 1 else "become"
 
 

@@ -57,6 +57,33 @@ class Listing(NamedTuple):
     note: str
     table: Table
     numbers: bool = False  # whether all columns but the first are numbers
+    wide: bool = True
+
+
+class Costliest(NamedTuple):
+    """The costliest confusions, with a title and a note."""
+
+    title: str
+    note: str
+    examples: tuple[Example, ...]
+    unit: str = "distance"  # what one confusion costs; empty if each costs 1
+    wide: bool = False
+
+
+class Chapter(NamedTuple):
+    """A section of a page with a heading.
+
+    Attributes:
+        key: The section's name in links.
+        short: Its name in the navigation.
+        title: The heading.
+        parts: What it shows, in this order.
+    """
+
+    key: str
+    short: str
+    title: str
+    parts: tuple[Panel | Listing | Costliest, ...]
 
 
 class Subject(NamedTuple):
@@ -67,8 +94,7 @@ class Subject(NamedTuple):
     learned: tuple[Panel, ...]
     nearest: Listing | None
     mistakes: tuple[Panel, ...]
-    examples: tuple[Example, ...]
-    examples_note: str
+    costliest: Costliest
     decisions: Listing | None
 
 
@@ -110,13 +136,15 @@ class Fold(NamedTuple):
 
 
 class Page(NamedTuple):
-    """The whole page; the page of one model has no leaderboard."""
+    """The whole page; the page of one model has no leaderboard, and the page of an audit has chapters instead of subjects."""
 
     title: str
     context: tuple[str, ...]  # short facts above the sentence
     verdict: Verdict
+    also: tuple[str, ...] = ()  # sentences below the first one that are as important
     leaderboard: Leaderboard | None = None
     overview: tuple[Panel, ...] = ()
+    chapters: tuple[Chapter, ...] = ()
     subjects: tuple[Subject, ...] = ()
     chosen: int = 0  # position of the subject to show first
     missing: tuple[str, ...] = ()

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from labelkin.report._groups import superclasses
 from labelkin.report._learned import ClassSimilarity, Features, feature_panels, nearest_listing, similarity_panels
-from labelkin.report._mistakes import Mistakes, decision_listing, examples, examples_note, mistake_panels
-from labelkin.report._page_model import Subject
+from labelkin.report._mistakes import Mistakes, costliest_part, decision_listing, mistake_panels
+from labelkin.report._page_model import Costliest, Subject
 from labelkin.structure import Taxonomy
 
 NOTHING = "Not available."
@@ -48,7 +48,13 @@ def subject(
         learned=learned,
         nearest=None if similarity is None else nearest_listing(similarity),
         mistakes=panels,
-        examples=() if mistakes is None else examples(mistakes, images),
-        examples_note=examples_note(mistakes, has_images=any(images)),
+        costliest=_costliest(mistakes, images, wide=panels[0].wide),
         decisions=None if mistakes is None or mistakes.cost_rule is None else decision_listing(mistakes.cost_rule),
     )
+
+
+def _costliest(mistakes: Mistakes | None, images: Sequence[Sequence[str]], *, wide: bool) -> Costliest:
+    found = costliest_part(None if mistakes is None else mistakes.costliest, images, wide=wide)
+    if not found.examples or any(images):
+        return found
+    return found._replace(note=f"{found.note} No pictures: the samples are not images, or the data are not available.")

@@ -33,11 +33,13 @@ def render(page: Page) -> str:
     environment = _environment()
     plotly = require("plotly.offline", extra="report", use="the report").get_plotlyjs()
     script = _source("report.js")
+    in_chapters = (part for chapter in page.chapters for part in chapter.parts if isinstance(part, Panel))
+    shown = (*page.overview, *in_chapters)
     shared = {
         "template": _plain(template().to_plotly_json()),
         "dark": DARK,
-        "figures": _figures(page.overview),
-        "tables": _tables(page.overview),
+        "figures": _figures(shown),
+        "tables": _tables(shown),
     }
     markup = environment.get_template("page.html").render(
         page=page,
@@ -121,6 +123,7 @@ def write_report(
     projection: Projection = "mds",
     data: DataCache | None = None,
     problems: Sequence[str] = (),
+    also: Sequence[str] = (),
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Write the page of a comparison: one self-contained `.html` file that needs no network.
@@ -133,6 +136,7 @@ def write_report(
         projection: How features are shown in two dimensions: "mds" (classical scaling, fast and deterministic) or "tsne".
         data: Data sets that were read before, so that they are not read again.
         problems: Known problems to list on the page.
+        also: Sentences to show below the first one.
         say: Called with each line of status.
 
     Returns:
@@ -151,7 +155,8 @@ def write_report(
 
     check_choice("projection", projection, ("mds", "tsne"))
     target = checked_target(path)
-    write_page(build_page(comparison, projection=projection, cache=data, problems=problems, say=say), target)
+    page = build_page(comparison, projection=projection, cache=data, problems=problems, say=say)
+    write_page(page._replace(also=tuple(also)), target)
     return target
 
 

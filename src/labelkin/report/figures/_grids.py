@@ -1,6 +1,7 @@
 """Class-by-class figures: similarity with its dendrogram, and confusions in the order of the tree."""
 
 from collections.abc import Sequence
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,7 @@ def confusion_counts(confusions: Confusions, groups: Groups | None = None) -> Fi
             zmin=0,
             zmax=most,
             hovertemplate="true: %{y}<br>predicted: %{x}<br>count %{z}<extra></extra>",
-            colorbar=_BAR | {"title": {"text": "count", "side": "right"}, "dtick": max(1, round(most / 4))},
+            colorbar=_BAR | {"title": {"text": "count", "side": "right"}, "dtick": max(1, ceil(most / 3))},
         ),
         go.Heatmap(
             x=diagonal,

@@ -30,10 +30,19 @@ def shown_all(names: Sequence[str], limit: int = LIMIT) -> list[str]:
 
 
 # Sizes in a small figure, as shares of the extent of its points; a third of the width is left free for names.
-LETTER, LINE_HEIGHT = 0.032, 0.05
+LETTER, LINE_HEIGHT = 0.036, 0.05
 DOT = (0.04, 0.025)  # half the width and height of a point
 NAME_DISTANCE = (0.05, 0.03)  # from the middle of a point to its name
-SIDES = ("top center", "bottom center", "middle right", "middle left")
+SIDES = (
+    "top center",
+    "bottom center",
+    "middle right",
+    "middle left",
+    "top right",
+    "top left",
+    "bottom right",
+    "bottom left",
+)
 
 
 class _Box(NamedTuple):
@@ -57,7 +66,7 @@ def name_positions(
     """Return a plotly `textposition` for the name of each point such that names and points do not overlap.
 
     Args:
-        points: Positions; larger y is further up. Earlier points choose first.
+        points: Positions; larger y is further up. Earlier points choose first, unless more names fit in another order.
         names: The name of each point.
         others: Positions of points without a name.
         extent: Further positions within the range of the axes.
@@ -69,27 +78,47 @@ def name_positions(
     known = len(points) + len(others)
     everything = [*points, *others, *extent]
     xs, ys = (_shares(list(along))[:known] for along in zip(*everything, strict=True)) if everything else ([], [])
-    taken = [_Box(x - DOT[0], x + DOT[0], y - DOT[1], y + DOT[1]) for x, y in zip(xs, ys, strict=True)]
-    chosen: list[str | None] = []
-    for place, (x, y, name) in enumerate(zip(xs, ys, names, strict=False)):
-        around = _candidates(x, y, LETTER * len(name))
-        for position in sides:
-            box = around[position]
-            rest = taken[:place] + taken[place + 1 :]
+    dots = [_Box(x - DOT[0], x + DOT[0], y - DOT[1], y + DOT[1]) for x, y in zip(xs, ys, strict=True)]
+    around = [_candidates(x, y, LETTER * len(name)) for x, y, name in zip(xs, ys, names, strict=False)]
+    places = range(len(around))
+    best: list[str | None] = [None] * len(around)
+    for start in places:  # other points choose first if a name has no room
+        chosen = _placed([*places[start:], *places[:start]], around, dots, sides)
+        if start == 0 or chosen.count(None) < best.count(None):
+            best = chosen
+        if None not in best:
+            break
+    return best
+
+
+def _placed(
+    order: Sequence[int], around: Sequence[Mapping[str, _Box]], dots: Sequence[_Box], sides: Sequence[str]
+) -> list[str | None]:
+    """Return the first free position of each name, if points choose in this order."""
+    chosen: list[str | None] = [None] * len(around)
+    taken: list[_Box] = []
+    for place in order:
+        rest = [*dots[:place], *dots[place + 1 :], *taken]
+        for side in sides:
+            box = around[place][side]
             if box.left >= -0.3 and box.right <= 1.3 and not any(box.overlaps(other) for other in rest):
                 taken.append(box)
-                chosen.append(position)
+                chosen[place] = side
                 break
-        else:
-            chosen.append(None)
     return chosen
 
 
 def _candidates(x: float, y: float, width: float) -> dict[str, _Box]:
     half = width / 2
+    above = (y + NAME_DISTANCE[1], y + NAME_DISTANCE[1] + LINE_HEIGHT)
+    below = (y - NAME_DISTANCE[1] - LINE_HEIGHT, y - NAME_DISTANCE[1])
     return {
-        "top center": _Box(x - half, x + half, y + NAME_DISTANCE[1], y + NAME_DISTANCE[1] + LINE_HEIGHT),
-        "bottom center": _Box(x - half, x + half, y - NAME_DISTANCE[1] - LINE_HEIGHT, y - NAME_DISTANCE[1]),
+        "top center": _Box(x - half, x + half, *above),
+        "bottom center": _Box(x - half, x + half, *below),
+        "top right": _Box(x, x + width, *above),
+        "top left": _Box(x - width, x, *above),
+        "bottom right": _Box(x, x + width, *below),
+        "bottom left": _Box(x - width, x, *below),
         "middle right": _Box(
             x + NAME_DISTANCE[0], x + NAME_DISTANCE[0] + width, y - LINE_HEIGHT / 2, y + LINE_HEIGHT / 2
         ),
@@ -126,6 +155,7 @@ DARK = {
     **dict(zip(SERIES, BRIGHT_SERIES, strict=True)),
     **dict(zip(SCALE, BRIGHT_SCALE, strict=True)),
 }
+LEGEND_ABOVE = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"}
 DASHES = ("solid", "dash", "dot", "dashdot")
 
 

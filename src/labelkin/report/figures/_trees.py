@@ -1,4 +1,4 @@
-"""A figure of the taxonomy and the learned tree."""
+"""Figures of a learned tree, alone and beside the taxonomy."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -54,7 +54,7 @@ def tree_comparison(
         *_links(place_left, place_right, groups, begin, end),
         _names(names, labels, place_left, TREE + 0.04, "middle right"),
         _names(names, labels, place_right, turn - 0.04, "middle left"),
-        height=min(1500, max(420, 15 * len(names) + 60)),
+        height=_height(len(names)),
         margin={"l": 8, "r": 8, "t": 28, "b": 8},
         showlegend=False,
         meta={"least_width": 460},
@@ -63,6 +63,41 @@ def tree_comparison(
     figure.update_xaxes(visible=False, range=[-0.02, turn + TREE + 0.02])
     figure.update_yaxes(visible=False, range=[len(names) - 0.5, -0.5])
     return figure
+
+
+def learned_tree(learned: npt.NDArray[np.float64], names: Sequence[str]) -> Figure:
+    """Draw a learned tree with the classes on its left; the further right two classes meet, the less they are confused.
+
+    Args:
+        learned: The learned tree, from `analysis.linkage_table`.
+        names: Class names.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> from labelkin.analysis import linkage_table
+        >>> from labelkin.report import figures
+        >>> learned = linkage_table([[0, 1, 4], [1, 0, 4], [4, 4, 0]])
+        >>> figures.learned_tree(learned, ["cat", "dog", "cow"]).data[1].text
+        ('cow', 'dog', 'cat')
+    """
+    places = {int(k): place for place, k in enumerate(leaves_list(learned))}
+    width = 0.12 + WIDTH_OF_LETTER * min(NAME, max(map(len, names)))
+    figure = new_figure(
+        _learned_lines(learned, width),
+        _names(names, [shown(name, NAME) for name in names], places, width - 0.04, "middle left"),
+        height=_height(len(names)),
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        showlegend=False,
+    )
+    figure.update_xaxes(visible=False, range=[-0.02, width + TREE + 0.02])
+    figure.update_yaxes(visible=False, range=[len(names) - 0.5, -0.5])
+    return figure
+
+
+def _height(classes: int) -> int:
+    return min(1500, max(420, 15 * classes + 60))
 
 
 def _learned_lines(learned: npt.NDArray[np.float64], turn: float) -> Any:
