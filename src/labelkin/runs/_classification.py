@@ -9,10 +9,11 @@ from typing import Any
 import torch
 
 from labelkin import models
-from labelkin.data import SPLIT_NAMES, Dataset, fingerprint, labels_beside, sample_format
+from labelkin.data import SPLIT_NAMES, Dataset, fingerprint, labels_beside, sample_digests, sample_format
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._identity import data_id, run_id
+from labelkin.runs._places import started_in
 from labelkin.runs._run_files import RunInUse, locked
 from labelkin.runs._setup import check_machine, environment, is_other_process, saved_context
 from labelkin.runs._spec import RunSpec
@@ -161,6 +162,7 @@ def _begin(
         "revision": OBJECTIVES[spec.objective].revision_of(spec.options),
         "tree": _origin(spec, context),
         "environment": environment(),
+        **started_in(spec, folder.path),
     }
     setup = {
         "context": saved_context(context),
@@ -169,6 +171,7 @@ def _begin(
         "samples": sample_format(dataset, spec.data, **spec.data_options)._asdict(),
         "mean": dataset.normalize.mean,
         "std": dataset.normalize.std,
+        "trained_on": sample_digests(*(split for part, split in dataset.splits.items() if part != "test")),
     }
     RunFolder.create(folder.path, config, setup)
 

@@ -14,6 +14,7 @@ from labelkin.decide import Rule, RuleName, class_nodes, explain
 from labelkin.objectives import OBJECTIVES
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._kinds import kind_in
+from labelkin.runs._places import located
 from labelkin.runs._run_rule import rule_of_run
 from labelkin.runs._setup import restored_context
 from labelkin.runs._spec import RunSpec, accepted_options
@@ -71,7 +72,7 @@ class Predictor(nn.Module):
         super().__init__()
         config, setup = folder.config, folder.setup
         self.folder = folder
-        self.spec = RunSpec.from_dict(config)
+        self.spec = RunSpec.from_dict(located(config, folder.path))
         context = restored_context(setup["context"])
         self.classes: tuple[str, ...] = context.classes
         self.taxonomy: Taxonomy = context.tree()
@@ -257,7 +258,7 @@ def load_run(run: str | os.PathLike[str]) -> Predictor:
 
 
 def run_spec(run: str | os.PathLike[str]) -> RunSpec:
-    """Read the specification of a run.
+    """Read the specification of a run. Its files are found from any folder.
 
     Args:
         run: The folder of the run, or the result of `labelkin.train`.
@@ -271,7 +272,8 @@ def run_spec(run: str | os.PathLike[str]) -> RunSpec:
         >>> labelkin.runs.run_spec(run).settings.epochs
         1
     """
-    return RunSpec.from_dict(RunFolder(existing_run_folder(run)).config)
+    folder = RunFolder(existing_run_folder(run))
+    return RunSpec.from_dict(located(folder.config, folder.path))
 
 
 def existing_run_folder(path: str | os.PathLike[str]) -> Path:

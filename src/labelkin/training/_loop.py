@@ -288,6 +288,10 @@ class Trainer:
             return
         progress, tensors = found
         self.epoch, self.step = progress["epoch"], progress["step"]
+        if "optimizer" not in tensors:  # of a finished run
+            self.history, self.seconds = list(progress["history"]), progress["seconds"]
+            self.model.load_state_dict(tensors["model"])
+            return
         if "losses" in progress:
             self.loss_sum.restore(*progress["losses"][self.place.rank])
         else:  # older states have one sum for all processes
