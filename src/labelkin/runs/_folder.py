@@ -22,7 +22,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, refuse_damaged
 from labelkin._files import EVENTS, STATE, TEMPORARY, csv_text, is_events_folder, write_bytes, write_text
 from labelkin._version import RUN_LAYOUT
 from labelkin.runs._decisions import DECISIONS, decisions_in, packed_decisions
@@ -133,10 +133,14 @@ class RunFolder:
             return State(done, {"model": self.model_state()})
         if progress is None:
             return None
-        if clean:
-            self.record(progress["history"])
-            self._drop_states(keep=progress["tensors"])
-        return State(progress, load_packed(self.path / progress["tensors"]))
+        with refuse_damaged(self.path / "state.json", "delete it to train the run from the start"):
+            name = progress["tensors"]
+            if not STATE.fullmatch(name):
+                raise ValueError(f"tensors is {name!r:.40}, expected the name of a training state")
+            if clean:
+                self.record(progress["history"])
+                self._drop_states(keep=name)
+        return State(progress, load_packed(self.path / name))
 
     def _drop_states(self, keep: str) -> None:
         """Delete all training states but one."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, refuse_damaged
 from labelkin.objectives import Objective
 from labelkin.training._captured_steps import make_steps
 from labelkin.training._checkpoint import Checkpoint, Pace, State
@@ -21,6 +21,7 @@ from labelkin.training._optimizer import make_optimizer, match_memory_format
 from labelkin.training._packing import state_of
 from labelkin.training._progress import Progress, Silent
 from labelkin.training._settings import Settings
+from labelkin.training._state_check import REMEDY, check_like, check_progress, load_optimizer
 from labelkin.training._steps import Workbench
 from labelkin.training._task import Evaluation, Task, batch_statistics
 
@@ -287,20 +288,28 @@ class Trainer:
         if found is None:
             return
         progress, tensors = found
-        self.epoch, self.step = progress["epoch"], progress["step"]
-        if "optimizer" not in tensors:  # of a finished run
-            self.history, self.seconds = list(progress["history"]), progress["seconds"]
+        with refuse_damaged("the saved training state", REMEDY):
+            check_like(self.model, tensors["model"])
             self.model.load_state_dict(tensors["model"])
-            return
+            if "optimizer" in tensors:  # a finished run has none
+                check_progress(
+                    progress, epochs=self.settings.epochs, steps=len(self.batches), processes=self.place.world
+                )
+                self._restore_progress(progress, tensors)
+            self.epoch, self.step = progress["epoch"], progress["step"]
+            self.history, self.seconds = list(progress["history"]), progress["seconds"]
+
+    def _restore_progress(self, progress: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
+        """Restore what only an unfinished run has: losses, optimizer, best weights and random state."""
         if "losses" in progress:
             self.loss_sum.restore(*progress["losses"][self.place.rank])
         else:  # older states have one sum for all processes
             self.loss_sum.restore(progress["loss_sum"])
-        self.history, self.seconds = list(progress["history"]), progress["seconds"]
-        self.model.load_state_dict(tensors["model"])
-        self.optimizer.load_state_dict(tensors["optimizer"])
+        load_optimizer(self.optimizer, tensors["optimizer"])
         match_memory_format(self.optimizer)
         self.best = tensors["best"]
+        if self.best is not None:
+            check_like(self.model, self.best)
         torch.set_rng_state(tensors["random"]["cpu"])
         torch.cuda.set_rng_state_all(tensors["random"]["cuda"])
 
