@@ -16,6 +16,22 @@ class InputError(ValueError):
     """An argument or a file that cannot be used; the message gives the reason and a remedy."""
 
 
+# What other libraries raise for files, names and values that they cannot use. An error of any other kind is a bug.
+LIBRARY_ERRORS: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
+
+
 def near(name: str, known: Iterable[str]) -> str:
     """Return a suggestion of similar names for an error message, or an empty string if there are none.
 

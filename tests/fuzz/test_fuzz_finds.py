@@ -99,7 +99,7 @@ def test_packed_runs(made_runs: Path, tmp_path: Path, monkeypatch: pytest.Monkey
 def unusual(record: Any) -> bool:
     """Whether a setting is another than that of the runs."""
     known = {"epochs": 1, "batch_size": 512, "seed": 0, "optimizer": "adam", "schedule": "constant", "workers": 0}
-    return any(record.settings[name] != value for name, value in known.items())
+    return any(record.settings.get(name) != value for name, value in known.items())
 
 
 def test_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, listed, one_line
+from labelkin._checks import LIBRARY_ERRORS, InputError, listed, one_line
 from labelkin._extras import require
 
 OnError = Literal["stop", "skip"]
@@ -132,8 +132,7 @@ def _eight_bits(image: Any) -> Any:
 def decoder_errors() -> tuple[type[Exception], ...]:
     """Return the errors that Pillow's decoders raise for broken files and decompression bombs."""
     pil, _ = _pillow()
-    broken = (OSError, ValueError, SyntaxError, EOFError, LookupError, TypeError, AttributeError, ArithmeticError)
-    return (*broken, RuntimeError, MemoryError, AssertionError, struct.error, zlib.error, pil.DecompressionBombError)
+    return (*LIBRARY_ERRORS, struct.error, zlib.error, pil.DecompressionBombError)
 
 
 def _pillow() -> tuple[Any, Any]:
