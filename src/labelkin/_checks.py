@@ -129,8 +129,10 @@ def refuse_damaged(source: object, remedy: str = "train the run again") -> Itera
     """
     try:
         yield
-    except InputError:
-        raise
+    except InputError as error:
+        if str(source) in str(error):
+            raise
+        raise InputError(f"{source}: {error}") from error
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
         reason = one_line(error)
         short = reason if len(reason) < 200 else f"{reason[:200]}..."

@@ -13,6 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import linkage
 
+import labelkin.structure._files
 from labelkin import metrics
 from labelkin._checks import InputError
 from labelkin.structure import DISTANCES, Taxonomy
@@ -675,3 +676,21 @@ def test_swapped_columns_are_suspected():
     with pytest.raises(InputError, match=r"3 roots: 'cat', 'dog', 'cow' .* are the columns parent and child swapped\?"):
         Taxonomy.from_edges(edges)
     assert Taxonomy.from_edges([(parent, child) for child, parent in edges]).classes == ("cat", "dog", "cow")
+
+
+def test_yaml_is_written_as_json_lists_and_read_both_ways(tmp_path, monkeypatch):
+    """The lists of a large tree are read by the reader of JSON, which is a hundred times faster; the result is the same."""
+    tree = Taxonomy.from_nested({"a: b": ["é猫", "- x"], "#c": ["yes", "1", "'\"\\"]})
+    tree.save(tmp_path / "t.yaml")
+    fast = Taxonomy.load(tmp_path / "t.yaml")
+    monkeypatch.setattr(labelkin.structure._files, "_json_lists", lambda text: None)
+    assert fast == Taxonomy.load(tmp_path / "t.yaml") == tree
+    (tmp_path / "hand.yaml").write_text("names: [r, a, b]\nparents: [-1, 0, 0]\nleaves: [1, 2]\n")
+    assert Taxonomy.load(tmp_path / "hand.yaml").classes == ("a", "b")
+
+
+def test_a_key_that_is_given_twice_is_refused_by_both_readers(tmp_path):
+    for text in ('names: ["r", "a"]\nnames: ["r", "b"]\n', "a: [x]\na: [y]\n"):
+        (tmp_path / "t.yaml").write_text(text)
+        with pytest.raises(InputError, match="duplicate name"):
+            Taxonomy.load(tmp_path / "t.yaml")

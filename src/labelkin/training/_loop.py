@@ -21,7 +21,7 @@ from labelkin.training._optimizer import make_optimizer, match_memory_format
 from labelkin.training._packing import state_of
 from labelkin.training._progress import Progress, Silent
 from labelkin.training._settings import Settings
-from labelkin.training._state_check import REMEDY, check_like, check_progress, load_optimizer
+from labelkin.training._state_check import REMEDY, check_progress, load_optimizer, load_weights
 from labelkin.training._steps import Workbench
 from labelkin.training._task import Evaluation, Task, batch_statistics
 
@@ -289,8 +289,9 @@ class Trainer:
             return
         progress, tensors = found
         with refuse_damaged("the saved training state", REMEDY):
-            check_like(self.model, tensors["model"])
-            self.model.load_state_dict(tensors["model"])
+            if tensors.get("best") is not None:
+                load_weights(self.model, tensors["best"])  # now, because they are used only at the end
+            load_weights(self.model, tensors["model"])
             if "optimizer" in tensors:  # a finished run has none
                 check_progress(
                     progress, epochs=self.settings.epochs, steps=len(self.batches), processes=self.place.world
@@ -308,8 +309,6 @@ class Trainer:
         load_optimizer(self.optimizer, tensors["optimizer"])
         match_memory_format(self.optimizer)
         self.best = tensors["best"]
-        if self.best is not None:
-            check_like(self.model, self.best)
         torch.set_rng_state(tensors["random"]["cpu"])
         torch.cuda.set_rng_state_all(tensors["random"]["cuda"])
 

@@ -59,16 +59,15 @@ def _check_shapes(optimizer: Optimizer) -> None:
                 raise _damaged(f"{name} of its optimizer does not fit a parameter of shape {tuple(parameter.shape)}")
 
 
-def check_like(model: torch.nn.Module, saved: Any) -> None:
-    """Raise `InputError` unless a saved state has the names, shapes and types of a model's."""
-    own = model.state_dict()
-    if not isinstance(saved, dict) or saved.keys() != own.keys():
-        raise _damaged("its weights are those of another model")
-    for name, value in own.items():
-        if isinstance(value, Tensor):
-            there = saved[name]
-            if not isinstance(there, Tensor) or there.shape != value.shape or there.dtype != value.dtype:
-                raise _damaged(f"{name} does not fit the model")
+def load_weights(model: torch.nn.Module, saved: Any) -> None:
+    """Load the state of a model, also of an earlier version; raise an error if shapes or types are others."""
+    for name, value in model.state_dict().items():
+        there = saved.get(name)  # earlier versions have other names, which the model translates
+        if not isinstance(value, Tensor) or there is None:
+            continue
+        if not isinstance(there, Tensor) or there.shape != value.shape or there.dtype != value.dtype:
+            raise _damaged(f"{name} does not fit the model")
+    model.load_state_dict(saved)
 
 
 def _is_count(value: Any, most: int) -> bool:
