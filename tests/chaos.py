@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +31,7 @@ SWEEP = ("compare", "plan.yaml", "--out", "store")
 PLAN = "data: digits\nobjectives: [one-hot, label-smoothing]\nseeds: [0, 1]\ntraining: {epochs: 2, batch_size: 128}\n"
 # Files with times, or that only an unfinished run has.
 VARYING = {"timing.json", "state.json", "lock"}
+MARK = "LABELKIN_CHAOS"
 PATIENCE = 300  # seconds for a command to finish, and for the workers of a killed one to notice it
 
 
@@ -87,6 +88,7 @@ def begin(argv: tuple[str, ...], place: Path, log: Path) -> int:
     if pid:
         return pid
     os.setpgid(0, 0)
+    os.environ[MARK] = str(os.getpid())  # workers may lead sessions of their own
     os.chdir(place)
     with log.open("wb") as file:
         os.dup2(file.fileno(), 1)
@@ -137,34 +139,41 @@ def end(pid: int, seconds: float = PATIENCE) -> int:
             return code
         time.sleep(0.02)
     left = group(pid)
-    os.killpg(pid, signal.SIGKILL)
+    kill_all([pid, *left] if code is None else left)
     if code is None:
         os.waitpid(pid, 0)
     raise TimeoutError(f"{len(left)} processes did not end within {seconds:.0f} s")
 
 
+def kill_all(processes: list[int]) -> None:
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
 def group(pid: int) -> list[int]:
-    """The living processes of a group, other than the leader."""
-    found = []
+    """The living processes that a command started: those of its process group, and those with its mark in their environment."""
+    found, mark = [], f"{MARK}={pid}".encode()
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and int(entry.name) != pid:
             try:
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                marked = mark in (entry / "environ").read_bytes().split(b"\0")
             except OSError:
                 continue  # it ended meanwhile
-            if int(fields[2]) == pid and fields[0] != "Z":
+            if (int(fields[2]) == pid or marked) and fields[0] != "Z":
                 found.append(int(entry.name))
     return found
 
 
 def stop(pid: int, how: str, choose: random.Random) -> str:
-    """Stop a command; returns what was done. A worker is any other process of the group."""
+    """Stop a command; returns what was done. A worker is any process that the command started."""
     workers = group(pid)
     try:
         if how == "worker" and workers:
             os.kill(choose.choice(workers), signal.SIGKILL)
         elif how == "all":
-            os.killpg(pid, signal.SIGKILL)
+            kill_all([pid, *workers])
         else:
             how = "int" if how == "int" else "kill"
             os.kill(pid, signal.SIGINT if how == "int" else signal.SIGKILL)
