@@ -181,6 +181,7 @@ def test_a_public_file_is_seen(path: str, internal: bool):
 
 BROAD = {  # files that may catch any error, and why
     "cli/_errors.py": "the top level of the commands",
+    "runs/_engines/fleet.py": "as attempt.py, for runs that are trained together",
     "runs/_engines/attempt.py": "the top level of a worker: the error of one run goes to its error.txt, and the others go on",
 }
 

@@ -18,6 +18,7 @@ from labelkin.runs import (
     DataCache,
     Event,
     Record,
+    RunFolder,
     check_run,
     cuda_mps,
     run_here,

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from labelkin.data._readers.folders import SPLIT_NAMES as SPLIT_NAMES
     from labelkin.data._readers.images import OnError as OnError
     from labelkin.data._readers.images import UnreadableImage as UnreadableImage
+    from labelkin.data._readers.images import decoder_errors as decoder_errors
     from labelkin.data._readers.tables import parse_number as parse_number
     from labelkin.data._readers.tables import read_rows as read_rows
     from labelkin.data._readers.texts import TextSplit as TextSplit
@@ -111,7 +112,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_order": ["Ints", "shard", "shuffled"],
         "_readers.arrays": ["CLASS_NAME_KEYS", "TARGET_KEYS", "check_finite", "labels_beside"],
         "_readers.folders": ["SPLIT_NAMES"],
-        "_readers.images": ["OnError"],
+        "_readers.images": ["OnError", "decoder_errors"],
         "_readers.tables": ["parse_number", "read_rows"],
         "_readers.texts": ["without_words"],
         "_seen": ["sample_digests", "seen_before"],
