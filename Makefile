@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-fast test-slow kernels check docs site wheel fuzz mutants clean
+.PHONY: demo test test-fast test-slow kernels check docs site wheel fuzz chaos load mutants clean
 
 demo: $(VENV)/ready
 	$(BIN)/labelkin demo
@@ -54,6 +54,14 @@ wheel:
 # Damaged and malicious files, plans and run folders: 10,000 cases of each target. `make test` runs 25 of each.
 fuzz: $(VENV)/ready
 	FUZZ_CASES=10000 $(BIN)/pytest -n $(WORKERS) --timeout 0 tests/fuzz
+
+# Kills commands at random and fills their disk; the same command then has to leave the same bytes. Linux; as root also the disk.
+chaos: $(VENV)/ready
+	$(BIN)/python tests/chaos.py --kills 100
+
+# A store of 10,000 runs, trees of 100,000 classes and a page of 200 runs, each within its limit. For a quiet machine.
+load: $(VENV)/ready
+	$(BIN)/python tests/load.py
 
 # Breaks the code in every way listed in tests/mutants.py and checks that the tests fail.
 mutants: $(VENV)/ready

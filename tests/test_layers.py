@@ -177,3 +177,52 @@ def test_an_import_past_the_door_is_seen(line: str, wrong: list[str]):
 )
 def test_a_public_file_is_seen(path: str, internal: bool):
     assert is_internal(path) is internal
+
+
+BROAD = {  # files that may catch any error, and why
+    "cli/_errors.py": "the top level of the commands",
+    "runs/_engines/fleet.py": "as attempt.py, for runs that are trained together",
+    "runs/_engines/attempt.py": "the top level of a worker: the error of one run goes to its error.txt, and the others go on",
+}
+
+
+def broad_handlers(source: str) -> list[int]:
+    """Return the lines that catch any error and don't raise it again."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ExceptHandler) and _is_broad(node.type) and not _raises_again(node)
+    ]
+
+
+def _is_broad(caught: ast.expr | None) -> bool:
+    parts = caught.elts if isinstance(caught, ast.Tuple) else [caught]
+    return any(
+        part is None or (isinstance(part, ast.Name) and part.id in ("Exception", "BaseException")) for part in parts
+    )
+
+
+def _raises_again(handler: ast.ExceptHandler) -> bool:
+    last = handler.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_a_bug_is_not_taken_for_bad_input(path: Path):
+    if path.relative_to(PACKAGE).as_posix() not in BROAD:
+        assert broad_handlers(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("handler", "broad"),
+    [
+        ("except:\n    pass", True),
+        ("except Exception:\n    pass", True),
+        ("except (OSError, Exception) as error:\n    print(error)", True),
+        ("except BaseException as error:\n    raise ValueError from error", True),
+        ("except BaseException:\n    print()\n    raise", False),
+        ("except OSError:\n    pass", False),
+    ],
+)
+def test_a_broad_except_is_seen(handler: str, broad: bool):
+    assert bool(broad_handlers(f"try:\n    pass\n{handler}\n")) is broad

@@ -2,7 +2,8 @@
 
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from math import isfinite
 from numbers import Integral, Real
@@ -13,6 +14,22 @@ T = TypeVar("T")
 
 class InputError(ValueError):
     """An argument or a file that cannot be used; the message gives the reason and a remedy."""
+
+
+# What other libraries raise for files, names and values that they cannot use. An error of any other kind is a bug.
+LIBRARY_ERRORS: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
 
 
 def near(name: str, known: Iterable[str]) -> str:
@@ -100,6 +117,31 @@ def check_names(argument: str, names: Sequence[str], *, least: int = 1) -> None:
         seen: set[str] = set()
         twice = next(n for n in names if n in seen or seen.add(n))  # type: ignore[func-returns-value]
         raise InputError(f"{argument}: duplicate name {twice!r}; each name may appear only once.")
+
+
+@contextmanager
+def refuse_damaged(source: object, remedy: str = "train the run again") -> Iterator[None]:
+    """Raise `InputError` where the content of a file that labelkin wrote has another form than what it wrote.
+
+    Args:
+        source: The file, or what is in it, for the message.
+        remedy: What to do.
+    """
+    try:
+        yield
+    except InputError as error:
+        if str(source) in str(error):
+            raise
+        raise InputError(f"{source}: {error}") from error
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
+        reason = one_line(error)
+        short = reason if len(reason) < 200 else f"{reason[:200]}..."
+        raise InputError(f"{source}: labelkin did not write this, or it is damaged ({short}); {remedy}.") from error
+
+
+def one_line(error: BaseException) -> str:
+    """Return the message of another library's error in one line, or the name of its type if it has none."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:

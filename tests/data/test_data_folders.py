@@ -1,5 +1,8 @@
 """Folders of images: classes, trees, given splits, sizes, and what cannot be read. The images are real digits."""
 
+import struct
+import zlib
+
 import numpy as np
 import pytest
 import torch
@@ -218,3 +221,17 @@ def test_a_taxonomy_in_another_order_is_refused(nested):
             name="x", classes=data.classes, train=data.train, test=data.test,
             taxonomy=data.taxonomy.reorder(data.classes[::-1]),
         )  # fmt: skip
+
+
+def test_a_png_with_a_broken_chunk_is_named_or_skipped(nested):
+    """Pillow raises a ValueError for it when it reads the header already."""
+    file = nested / "round/open/3/0.png"
+    content = file.read_bytes()
+    chunk = b"acTL" + b"a\0\0x"
+    packed = struct.pack(">I", 4) + chunk + struct.pack(">I", zlib.crc32(chunk))
+    file.write_bytes(content[:33] + packed + content[33:])  # after the header
+    with pytest.raises(InputError, match=r"the image '.*0\.png' cannot be read \(APNG contains truncated acTL chunk\)"):
+        load(nested)
+    with pytest.warns(UserWarning, match="1 image"):
+        found = load(nested, on_error="skip")
+    assert len(found.train) + len(found.test) == 24

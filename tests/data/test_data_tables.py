@@ -218,7 +218,7 @@ def test_npy_with_labels_beside_it_or_named(tmp_path):
     np.save(tmp_path / "X.npy", IRIS.data)
     with pytest.raises(
         InputError,
-        match=r"expected labels for these inputs; pass labels=FILE, or save them in the same folder as y\.npy",
+        match=r"expected labels for these inputs; name their file with --labels .*, or save them in the same folder as y\.npy",
     ):
         load(tmp_path / "X.npy")
     np.save(tmp_path / "species.npy", np.array(SPECIES))

@@ -3,18 +3,24 @@
 import csv
 import json
 import shutil
+import warnings
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import labelkin
 from labelkin import InputError
 from labelkin.report._inspect_run import RunData
 from labelkin.runs import RunFolder, evaluate
 from support.commands import FOUND, PIXELS, call, refused, write_images
 from support.texts import paragraphs
 
-pytestmark = pytest.mark.long
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.filterwarnings("default:.*the run was trained on:UserWarning"),
+]
 
 QUICK = ("--objective", "one-hot", "--epochs", "3", "--batch-size", "16", "--lr", "0.01")
 CHANGED = "the data changed since this run was trained"
@@ -130,3 +136,79 @@ def test_a_column_of_images_may_be_called_otherwise(photos: Path, tmp_path: Path
     tables = [write_posts(tmp_path / f"{name}.csv", rows, (name, "label")) for name in ("photo", "picture")]
     same, found = (evaluate(tmp_path / "run", table) for table in tables)
     assert found.metrics == pytest.approx(same.metrics, nan_ok=True)  # severity is undefined without mistakes
+
+
+def test_a_run_is_evaluated_and_resumed_from_any_folder(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Relative paths start where the run was started, also after the run and its data moved together."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tree.yaml").write_text("one: [a]\nmore: [b, c]\n")
+    accuracy = train("photos", "run", "--taxonomy", "tree.yaml")
+    known = RunFolder("run").config["id"]
+    elsewhere = tmp_path / "elsewhere"
+    write_images(elsewhere / "photos", {3: "a", 4: "b", 5: "c"}, count=4)  # other images of the same name
+    monkeypatch.chdir(elsewhere)
+    found = evaluate(tmp_path / "run")
+    assert found.metrics["accuracy"] == accuracy
+    assert found.data == str(tmp_path / "photos")
+    assert evaluate(tmp_path / "run", "photos").samples == 12
+    told = call("train", "--resume", "../run")
+    assert told.exit_code == 0, told.stderr
+    assert RunFolder("../run").config["id"] == known
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for name in ("run", "photos", "tree.yaml"):
+        (tmp_path / name).rename(moved / name)
+    assert evaluate("../moved/run").metrics["accuracy"] == accuracy
+
+
+def test_a_name_that_no_file_has_needs_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "digits").mkdir()  # the data set wins, as in `load`
+    train("digits", "run", "--subset", "0.1")
+    assert "started_in" not in RunFolder("run").config
+
+
+def test_samples_of_the_training_are_counted_and_left_out(photos: Path, tmp_path: Path):
+    train(photos, tmp_path / "run")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert evaluate(tmp_path / "run", photos).seen == 0  # its own test split
+    copy = tmp_path / "copy"
+    shutil.copytree(photos, copy)
+    told = call("evaluate", tmp_path / "run", copy)
+    assert f"Note: {copy}: the run was trained on 96 of the 120 samples" in told.stderr
+    found = json.loads(call("evaluate", tmp_path / "run", copy, "--unseen", "--json").stdout)
+    assert (found["samples"], found["seen"]) == (24, 0)
+    assert found["accuracy"] == evaluate(tmp_path / "run").metrics["accuracy"]
+    write_images(tmp_path / "new", {0: "a", 1: "b", 2: "c"}, count=60)
+    told = call("evaluate", tmp_path / "run", tmp_path / "new")
+    assert "the run was trained on 96 of the 180 samples" in told.stderr
+
+
+def test_streamed_images_are_known_by_name_and_size(photos: Path, tmp_path: Path):
+    for image in photos.rglob("*.png"):  # names that differ between classes
+        image.rename(image.with_name(f"{image.parent.name}-{image.name}"))
+    labelkin.train(photos, out=tmp_path / "run", epochs=1, batch_size=16, data_options={"stream": True})
+    shutil.copytree(photos, tmp_path / "copy")
+    with pytest.warns(UserWarning, match="trained on 96 of the 120 samples"):
+        assert evaluate(tmp_path / "run", tmp_path / "copy").seen == 96
+    assert evaluate(tmp_path / "run", tmp_path / "copy", unseen=True).samples == 24
+
+
+def test_nothing_is_left_of_data_that_the_run_knows(tmp_path: Path):
+    rows = [[*map(str, row), label] for row, label in zip(FOUND.data[:300], FOUND.target[:300], strict=True)]
+    header = (*(f"p{i}" for i in range(64)), "label")
+    write_posts(tmp_path / "t.csv", rows, header)
+    train(tmp_path / "t.csv", tmp_path / "run")
+    known = RunFolder(tmp_path / "run").setup["trained_on"]["digests"]
+    trained = [row for row in rows if seen_row(row, known)]
+    assert len(trained) == 240
+    write_posts(tmp_path / "known.csv", trained, header)
+    said = refused("evaluate", tmp_path / "run", tmp_path / "known.csv", "--unseen")
+    assert "trained on all 240 samples" in said
+
+
+def seen_row(row, known) -> bool:
+    content = np.array(row[:64], dtype=np.float32).tobytes()
+    number = int.from_bytes(blake2b(content, digest_size=8).digest(), "big", signed=True)
+    return number in known.tolist()

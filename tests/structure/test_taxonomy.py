@@ -218,7 +218,7 @@ def test_is_immutable_and_a_value(tree: Taxonomy) -> None:
         ([-1, 2, 1, 0], "rabc", "a cycle: (a -> b -> a|b -> a -> b)"),
         ([1, 0], "ab", "a cycle: "),
         ([-1, 4, 4, 2, 3], "rtabc", "a cycle: c -> a -> b -> c;"),
-        ([-1, -1, 0, 1], "rabc", "two roots: 'r', 'a'"),
+        ([-1, -1, 0, 1], "rabc", "2 roots: 'r', 'a'"),
         ([-1, 0, 7], "rab", "'b' names parent 7, which is not among the 3 nodes"),
         ([-1, 0, -2], "rab", "'b' names parent -2"),
         ([-1, 0, 0], ["r", "a", "a"], "duplicate name 'a'"),

@@ -6,18 +6,20 @@ import subprocess
 import sys
 
 import numpy as np
+import typer.main
+from click.testing import CliRunner
 from sklearn.datasets import load_digits
-from typer.testing import CliRunner
 
 from labelkin.cli._app import app
 
+COMMAND = typer.main.get_command(app)  # built once, because that takes longer than most commands
 FOUND = load_digits()
 PIXELS = (FOUND.images * 15).astype(np.uint8)  # as `labelkin.data` has them
 
 
 def call(*arguments):
     """The command in this process: `exit_code`, `stdout`, `stderr`."""
-    result = CliRunner().invoke(app, [str(a) for a in arguments], prog_name="labelkin")
+    result = CliRunner().invoke(COMMAND, [str(a) for a in arguments], prog_name="labelkin")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result

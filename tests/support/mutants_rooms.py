@@ -197,6 +197,41 @@ ROOM_MUTANTS = [
         "test_report_audit.py -k ones_own",
     ),
     Mutant(
+        "runs: relative paths start in the folder of the command",
+        "runs/_places.py",
+        "Path(os.path.normpath(run.resolve() / origin)), Path.cwd()",
+        "Path.cwd(), Path.cwd()",
+        "test_evaluation.py -k any_folder",
+    ),
+    Mutant(
+        "data: samples of the training are not recognized",
+        "data/_seen.py",
+        'return torch.isin(_contents(inputs), known["digests"])',
+        "return torch.zeros(len(positions), dtype=torch.bool)",
+        "test_evaluation.py -k counted",
+    ),
+    Mutant(
+        "runs: a finished run keeps its optimizer",
+        "runs/_folder.py",
+        "for name, value in metrics.items()})\n        self.drop_states()",
+        "for name, value in metrics.items()})",
+        "test_checkpoint.py -k no_training_state",
+    ),
+    Mutant(
+        "training: a state at a negative step is trained from",
+        "training/_state_check.py",
+        "0 <= value <= most",
+        "value <= most",
+        "test_damaged_runs.py -k damaged_state",
+    ),
+    Mutant(
+        "runs: a state may name a file in another folder",
+        "runs/_folder.py",
+        "if not STATE.fullmatch(name):",
+        "if not name:",
+        "test_damaged_runs.py -k damaged_state",
+    ),
+    Mutant(
         "audit: an accuracy at chance is not questioned",
         "audit/_doubts.py",
         "basics.accuracy_interval.low <= chance",
@@ -248,8 +283,8 @@ ROOM_MUTANTS = [
     Mutant(
         "runs: a final.json of text is a run",
         "runs/_config_check.py",
-        "not isinstance(value, (int, float, type(None)))",
-        "not isinstance(value, (int, float, str, type(None)))",
+        "type(value) not in (float, int, type(None))",
+        "type(value) not in (float, int, str, type(None))",
         "test_store.py -k damaged_run",
     ),
     Mutant(

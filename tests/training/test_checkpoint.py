@@ -112,3 +112,16 @@ def test_a_state_of_an_older_version_is_read(digits):
     memory.state.progress["loss_sum"] = 2.5
     trainer._restore()
     assert trainer.loss_sum.value() == 2.5
+
+
+def test_a_finished_run_keeps_no_training_state_and_is_read_again(digits, tmp_path: Path):
+    """The optimizer's state is larger than the model; a finished run is only read and measured."""
+    folder = RunFolder.create(tmp_path / "run", {"data": "digits"}, {})
+    whole = Trainer(model_for(digits), Classify(digits), SETTINGS, checkpoint=folder).fit()
+    assert not list((tmp_path / "run").glob("state*"))
+    before = {p.name: p.read_bytes() for p in (tmp_path / "run").iterdir()}
+    again = Trainer(model_for(digits), Classify(digits), SETTINGS, checkpoint=folder).fit(resume=True)
+    assert torch.equal(weights(again.model), weights(whole.model))
+    assert again.metrics == pytest.approx(whole.metrics, rel=0, abs=0, nan_ok=True)
+    assert again.history == whole.history
+    assert {p.name: p.read_bytes() for p in (tmp_path / "run").iterdir()} == before

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, refuse_damaged
 from labelkin.runs import RunFolder, calibration_of, existing_run_folder, kind_in, restored_context
 from labelkin.structure import Taxonomy
 
@@ -31,9 +31,15 @@ def read_run(path: str | os.PathLike[str]) -> RunPredictions:
         raise InputError(
             f"{path}: the run has no stored outputs, as after `labelkin runs unpack`; give the original folder."
         )
-    context, outputs = restored_context(folder.setup["context"]), folder.outputs()
+    setup, outputs = folder.setup, folder.outputs()
+    with refuse_damaged(folder.path / "setup.safetensors"):
+        context = restored_context(setup["context"])
     names = np.array(context.classes)
-    scores, target = outputs["scores"].double().numpy(), names[outputs["target"].numpy()]
+    with refuse_damaged(folder.path / "outputs.safetensors"):
+        scores, positions = outputs["scores"].double().numpy(), outputs["target"].numpy()
+        if scores.shape != (len(positions), len(names)) or positions.min() < 0:
+            raise ValueError(f"its scores have the shape {scores.shape}, expected {(len(positions), len(names))}")
+        target = names[positions]
     temperature = calibration_of(folder).temperature
     arrays: dict[str, Any] = {"target": target, "classes": list(context.classes)}
     if isnan(temperature):

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from labelkin._checks import InputError, check_choice, check_count
+from labelkin._checks import LIBRARY_ERRORS, InputError, check_choice, check_count
 from labelkin.bench import _loss_cases as loss_cases
 from labelkin.bench._loss_cases import Case
 from labelkin.bench._measure import Machine, machine
@@ -205,7 +205,7 @@ def time_losses(
             results.append(
                 run(make(batch), device=device, dtype=getattr(torch, dtype), repeats=repeats, flat=flat, clock=clock)
             )
-        except Exception as error:  # the other cases continue
+        except LIBRARY_ERRORS as error:  # the other cases continue
             failures[f"{name}, batch {batch}"] = f"{type(error).__name__}: {error}"
         if device == "cuda":
             torch.cuda.empty_cache()

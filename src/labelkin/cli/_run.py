@@ -34,6 +34,9 @@ def evaluate(
     text: Annotated[str | None, Option(help="Text column of a table. Default: the run's.")] = None,
     features: Annotated[str | None, Option(help="Feature columns of a table: a,b,c. Default: the run's.")] = None,
     on_error: Annotated[OnError | None, Option(help="On an unreadable image: stop or skip. Default: stop.")] = None,
+    unseen: Annotated[
+        bool, Option("--unseen", help="Leave out the samples of DATA that the run was trained on.")
+    ] = False,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Evaluate a run on its test set or on other data."""
@@ -42,9 +45,9 @@ def evaluate(
     given = {"data_dir": data_dir, "label": label, "text": text, "features": words(features), "on_error": on_error}
     options = {name: value for name, value in given.items() if value is not None}
     with other_output_to_stderr():
-        result = run_evaluation(run, data, data_options=options)
+        result = run_evaluation(run, data, data_options=options, unseen=unseen)
     if json:
-        say_json({"data": result.data, "samples": result.samples, **result.metrics})
+        say_json({"data": result.data, "samples": result.samples, "seen": result.seen, **result.metrics})
     else:
         say(f"{result.samples} samples of {result.data}")
         say_metrics(result.metrics)

@@ -18,6 +18,7 @@ from labelkin.runs import (
     DataCache,
     Event,
     Record,
+    RunFolder,
     check_contents,
     check_run,
     cuda_mps,
@@ -164,6 +165,9 @@ def execute(
     runs = _once(plan.runs())
     waiting = [run for run in runs if not is_finished(folder, run)]
     check_contents([folder / run.name for run in runs if is_finished(folder, run)])
+    for run in runs:
+        if run not in waiting and (folder / run.name / "state.json").exists():
+            RunFolder(folder / run.name).drop_states()  # of a run that was killed when it was finished
     cache = DataCache() if data is None else data
     check_runs(waiting, cache)
     folder.mkdir(parents=True, exist_ok=True)

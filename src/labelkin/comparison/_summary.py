@@ -181,12 +181,16 @@ def setting_differences(records: Sequence[Record]) -> list[dict[str, Any]]:
     """Return, for each run, the settings, data options and tree in which the runs differ, except seed, machine and epochs."""
     facts = [{**_training(record), "taxonomy": record.config["taxonomy"]} for record in records]
     names = list(dict.fromkeys(name for fact in facts for name in fact))
-    differing = [
-        name
-        for name in names
-        if name != "epochs" and len({dumps(fact.get(name), sort_keys=True) for fact in facts}) > 1
-    ]
+    differing = [name for name in names if name != "epochs" and _differ([fact.get(name) for fact in facts])]
     return [{name: fact.get(name) for name in differing} for fact in facts]
+
+
+def _differ(values: Sequence[Any]) -> bool:
+    """Return whether some values of JSON differ; equal numbers of another type, such as 1 and 1.0 or true, do."""
+    first = values[0]
+    if all(value == first and type(value) is type(first) for value in values) and not isinstance(first, (list, dict)):
+        return False
+    return len({dumps(value, sort_keys=True) for value in values}) > 1
 
 
 def _heading(comparison: Comparison) -> str:

@@ -68,10 +68,13 @@ if TYPE_CHECKING:
     from labelkin.data._readers.folders import SPLIT_NAMES as SPLIT_NAMES
     from labelkin.data._readers.images import OnError as OnError
     from labelkin.data._readers.images import UnreadableImage as UnreadableImage
+    from labelkin.data._readers.images import decoder_errors as decoder_errors
     from labelkin.data._readers.tables import parse_number as parse_number
     from labelkin.data._readers.tables import read_rows as read_rows
     from labelkin.data._readers.texts import TextSplit as TextSplit
     from labelkin.data._readers.texts import without_words as without_words
+    from labelkin.data._seen import sample_digests as sample_digests
+    from labelkin.data._seen import seen_before as seen_before
     from labelkin.data._sets.sources import DATASETS as DATASETS
     from labelkin.data._sets.sources import MULTI30K as MULTI30K
     from labelkin.data._sets.sources import MULTI30K_PLACE as MULTI30K_PLACE
@@ -131,9 +134,10 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_order": ["Ints", "samples_at_once", "shard", "shuffled"],
         "_readers.arrays": ["CLASS_NAME_KEYS", "TARGET_KEYS", "check_finite", "labels_beside"],
         "_readers.folders": ["SPLIT_NAMES"],
-        "_readers.images": ["OnError"],
+        "_readers.images": ["OnError", "decoder_errors"],
         "_readers.tables": ["parse_number", "read_rows"],
         "_readers.texts": ["without_words"],
+        "_seen": ["sample_digests", "seen_before"],
         "_sets.sources": ["MULTI30K", "MULTI30K_PLACE", "is_corpus"],
         "_splits": ["LEAST_CALIBRATION", "calibration_part"],
         "_unlabeled": ["SampleFormat", "UnlabeledBatch", "read_unlabeled", "sample_format"],

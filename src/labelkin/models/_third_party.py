@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from labelkin._checks import InputError, near
-from labelkin._extras import MissingExtra, require
+from labelkin._checks import LIBRARY_ERRORS, InputError, near
+from labelkin._extras import MissingExtra, loading_errors, require
 from labelkin.models._blocks import Backbone, Shape, checked_shape, image_shape
 
 
@@ -130,7 +130,7 @@ def _load(load: Callable[[], nn.Module]) -> Any:
         return load()
     except ImportError:
         raise  # the message names the missing package
-    except Exception as error:  # each library raises its own errors for a missing name or file
+    except loading_errors() as error:
         raise InputError(
             f"the model could not be loaded ({_first_line(error)}); check the name and that its weights can be "
             "downloaded; in Python, pretrained=False takes random weights."
@@ -143,7 +143,7 @@ def _as_backbone(encoder: nn.Module, example: Tensor) -> Backbone:
     try:
         with torch.no_grad():
             features = encoder(example)
-    except Exception as error:  # a wrong size raises different errors in different networks
+    except LIBRARY_ERRORS as error:  # a wrong size raises different errors in different networks
         shape = tuple(example.shape[1:])
         raise InputError(f"input_shape: the model cannot take {shape} ({_first_line(error)}).") from error
     if features.ndim != 2:

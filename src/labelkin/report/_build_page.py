@@ -13,7 +13,7 @@ from labelkin.report._learned import Projection
 from labelkin.report._page_model import Page, Panel, Subject, Table
 from labelkin.report._provenance import any_record, provenance_sections
 from labelkin.report.figures._learning import Curve, mean_curves
-from labelkin.runs import DataCache
+from labelkin.runs import DataCache, located
 
 
 def build_page(
@@ -32,7 +32,7 @@ def build_page(
     for label, records in comparison.records.items():
         say(f"analyzing {label}")
         record = min(records, key=lambda record: record.seed)
-        data = data or RunData(record.config, cache)
+        data = data or RunData(located(record.config, record.path), cache)
         inspector = RunInspector(record, data, projection=projection)
         if (subject := inspector.subject(label)) is not None:
             subjects.append(subject)

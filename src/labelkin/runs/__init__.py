@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from labelkin.runs._pack import Unpacked as Unpacked
     from labelkin.runs._pack import pack_runs as pack_runs
     from labelkin.runs._pack import unpack_runs as unpack_runs
+    from labelkin.runs._places import located as located
+    from labelkin.runs._places import started_in as started_in
     from labelkin.runs._predictor import Prediction as Prediction
     from labelkin.runs._predictor import Predictor as Predictor
     from labelkin.runs._predictor import calibration_of as calibration_of
@@ -108,6 +110,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_kinds": ["kind_in", "kind_name"],
         "_overwrite_guard": ["check_no_overwrite"],
         "_pack": ["Unpacked", "pack_runs", "unpack_runs"],
+        "_places": ["located", "started_in"],
         "_predictor": ["calibration_of", "existing_run_folder"],
         "_run_files": ["MEASURES", "is_finished_run", "locked", "read_measures"],
         "_results_file": ["Results", "export_runs", "read_results"],

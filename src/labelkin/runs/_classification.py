@@ -10,10 +10,19 @@ import torch
 
 from labelkin import models
 from labelkin._checks import InputError
-from labelkin.data import SPLIT_NAMES, Dataset, fingerprint, folder_content, labels_beside, sample_format
+from labelkin.data import (
+    SPLIT_NAMES,
+    Dataset,
+    fingerprint,
+    folder_content,
+    labels_beside,
+    sample_digests,
+    sample_format,
+)
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._identity import data_id, run_id
+from labelkin.runs._places import started_in
 from labelkin.runs._run_files import RunInUse, locked
 from labelkin.runs._setup import check_machine, environment, is_other_process, saved_context
 from labelkin.runs._spec import RunSpec
@@ -218,6 +227,7 @@ def _begin(
         "revision": OBJECTIVES[spec.objective].revision_of(spec.options),
         "tree": _origin(spec, context),
         "environment": environment(),
+        **started_in(spec, folder.path),
     }
     setup: dict[str, Any] = {
         "context": saved_context(context),
@@ -226,6 +236,7 @@ def _begin(
         "samples": sample_format(dataset, spec.data, **spec.data_options)._asdict(),
         "mean": dataset.normalize.mean,
         "std": dataset.normalize.std,
+        "trained_on": sample_digests(*(split for part, split in dataset.splits.items() if part != "test")),
     }
     if (expected := preprocessing_for(spec)) is not None:
         setup["preprocessing"] = expected._asdict() | {"mean": list(expected.mean), "std": list(expected.std)}

@@ -1,7 +1,7 @@
 """Check the types in a run's JSON files, so that a damaged run is named instead of failing later. Needs no torch."""
 
 from math import nan
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
 from labelkin._checks import InputError, check_count
@@ -21,7 +21,7 @@ CONFIG: dict[str, tuple[type, ...]] = {
 TYPE_NAMES = {str: "text", dict: "an object", type(None): "null"}
 
 
-def check_config(path: Path, config: dict[str, Any]) -> None:
+def check_config(path: str | PathLike[str], config: dict[str, Any]) -> None:
     """Raise `InputError` if a config.json lacks a field that every run has, or has one of another type."""
     for name, types in CONFIG.items():
         if name not in config:
@@ -38,11 +38,11 @@ def check_config(path: Path, config: dict[str, Any]) -> None:
             raise InputError(f"{path}: the file is damaged ({str(error).rstrip('.')}); train the run again.") from error
 
 
-def check_numbers(path: Path, values: Any) -> dict[str, float]:
+def check_numbers(path: str | PathLike[str], values: Any) -> dict[str, float]:
     """Return an object of numbers, NaN for null; raise `InputError` if it is anything else."""
     if not isinstance(values, dict):
         raise InputError(f"{path}: the file is damaged (it is {values!r:.40}, expected an object of numbers).")
     for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float, type(None))):
+        if type(value) not in (float, int, type(None)):
             raise InputError(f"{path}: the file is damaged ({name!r} is {value!r:.40}, expected a number).")
     return {name: nan if value is None else value for name, value in values.items()}

@@ -1,6 +1,7 @@
 """Evaluate a finished run on its own test set or on other data with the same classes."""
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +11,10 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, listed, near
-from labelkin.data import ArraySplit, Batches, Split, read_held_out, samples_at_once
+from labelkin.data import ArraySplit, Batches, Split, read_held_out, samples_at_once, seen_before
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._identity import check_unchanged, data_changed
+from labelkin.runs._places import located
 from labelkin.runs._predictor import Predictor, existing_run_folder, load_run
 from labelkin.runs._setup import fastest_device
 from labelkin.runs._workspace import DataWorkspace
@@ -28,6 +30,7 @@ class Evaluated(NamedTuple):
         data: The name or path of the data.
         samples: The number of samples.
         metrics: The metrics by name, NaN where one is undefined.
+        seen: How many of the samples the run was trained or calibrated on.
 
     Example:
         >>> import labelkin, tempfile
@@ -40,6 +43,7 @@ class Evaluated(NamedTuple):
     data: str
     samples: int
     metrics: dict[str, float]
+    seen: int = 0
 
 
 def evaluate(
@@ -47,17 +51,22 @@ def evaluate(
     data: str | os.PathLike[str] | None = None,
     *,
     data_options: Mapping[str, Any] | None = None,
+    unseen: bool = False,
 ) -> Evaluated:
     """Evaluate a finished classification run.
+
+    Samples of other data that the run was trained on are recognized by their content (streamed images by name and size). A
+    warning says how many there are, because the run knows them already.
 
     Args:
         run: The folder of the run, or the result of `labelkin.train`.
         data: Other data with the same class names, in any order. Its test split is used, or all of it if it has none. Images
             are resized to the run's shape. None uses the run's own test set; it is refused if the data changed since training.
         data_options: Keyword arguments of `labelkin.data.load`. The columns of a table default to those of the run.
+        unseen: Whether to leave out the samples of `data` that the run was trained on.
 
     Returns:
-        The name of the data, the number of samples and the metrics.
+        The name of the data, the number of samples, the metrics, and how many samples the run was trained on.
 
     Example:
         >>> import labelkin, tempfile
@@ -65,14 +74,15 @@ def evaluate(
         >>> labelkin.evaluate(run).samples
         359
     """
-    config, options = RunFolder(existing_run_folder(run)).config, dict(data_options or {})
+    folder, options = RunFolder(existing_run_folder(run)), dict(data_options or {})
+    config = located(folder.config, folder.path)
     if data is None:
         check_unchanged(
             config, otherwise=", or give them as DATA (`labelkin evaluate RUN DATA`) to evaluate on all of them"
         )
     predictor = load_run(run).to(fastest_device())
     spec, name = predictor.spec, os.fspath(predictor.spec.data if data is None else data)
-    own = _same(name, spec.data)
+    own, known = _same(name, spec.data), None
     if own and not data_changed(config):
         split = DataWorkspace(replace(spec, data_options={**spec.data_options, **options})).dataset.test
     else:
@@ -80,13 +90,18 @@ def evaluate(
         trained = {key: spec.data_options[key] for key in held if key in spec.data_options}
         held_out = read_held_out(name, shape=predictor.shape, samples=predictor.samples, trained=trained, **options)
         split = _in_order(held_out.split, held_out.classes, predictor.classes, name)
+        known = folder.setup.get("trained_on")  # earlier versions recorded none
     if isinstance(split, ArraySplit):
         predictor.check(split.inputs)
-    scores, target = _scored(predictor, split)
+    scores, target, seen = _scored(predictor, split, known)
+    if unseen:
+        scores, target, seen = _unseen(scores, target, seen, name)
+    elif seen.any():
+        _warn_seen(int(seen.sum()), len(seen), name)
     found = final_metrics(predictor.model.objective, scores, target, predictor.taxonomy)
     if predictor.is_calibrated:
         found |= decide_test(scores, target, predictor.taxonomy, predictor.calibration).metrics
-    return Evaluated(name, len(target), found)
+    return Evaluated(name, len(target), found, int(seen.sum()))
 
 
 def _same(data: str | os.PathLike[str], other: str) -> bool:
@@ -109,12 +124,29 @@ def _in_order(split: Split, classes: Sequence[str], wanted: Sequence[str], name:
 
 
 @torch.no_grad()
-def _scored(predictor: Predictor, split: Split) -> tuple[Tensor, Tensor]:
-    """Return the scores and targets of the samples that could be read."""
-    parts: list[tuple[Tensor, Tensor]] = []
+def _scored(predictor: Predictor, split: Split, known: Mapping[str, Any] | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the scores and targets of the samples that could be read, and whether the run was trained on each."""
+    parts: list[tuple[Tensor, Tensor, Tensor]] = []
     size = min(samples_at_once(split.shape, BATCH), len(split))
     for batch in Batches(split, batch_size=size, device=predictor.mean.device).epoch(0):
         read = batch.weight > 0
-        parts.append((predictor(batch.inputs[read]).float().cpu(), batch.targets[read].cpu()))
-    scores, target = (torch.cat(part) for part in zip(*parts, strict=True))
-    return scores, target
+        inputs, targets, index = batch.inputs[read], batch.targets[read].cpu(), batch.index[read].cpu()
+        seen = torch.zeros_like(index, dtype=torch.bool) if known is None else seen_before(split, index, inputs, known)
+        parts.append((predictor(inputs).float().cpu(), targets, seen))
+    scores, target, seen = (torch.cat(part) for part in zip(*parts, strict=True))
+    return scores, target, seen
+
+
+def _unseen(scores: Tensor, target: Tensor, seen: Tensor, name: str) -> tuple[Tensor, Tensor, Tensor]:
+    """Leave out the samples that the run was trained on."""
+    if seen.all():
+        raise InputError(f"{name}: the run was trained on all {len(seen):,} samples; give data that are new to it.")
+    return scores[~seen], target[~seen], seen[~seen]
+
+
+def _warn_seen(count: int, of: int, name: str) -> None:
+    warnings.warn(
+        f"{name}: the run was trained on {count:,} of the {of:,} samples, so the figures say little about new data; leave "
+        "them out with --unseen (unseen=True).",
+        stacklevel=3,
+    )

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from labelkin._checks import InputError, near
+from labelkin._checks import LIBRARY_ERRORS, InputError, near
 from labelkin._extras import MissingExtra, require
 from labelkin._files import write_bytes
 from labelkin._version import __version__
@@ -151,7 +151,7 @@ def _written(write: Writer, module: nn.Module, samples: Tensor, about: Mapping[s
         return write(module, samples, about)
     except ImportError:
         raise  # names the missing package
-    except Exception as error:  # tracing can fail in many ways
+    except LIBRARY_ERRORS as error:  # tracing can fail in many ways
         reason = str(error).strip().partition("\n")[0]
         raise InputError(
             f"torch cannot export the model in this format ({reason}); try the other one (.onnx or .pt2)."

@@ -5,8 +5,8 @@ the tensors that it names are on disk, so a run that is killed at any moment res
 
     config.json           the configuration: data, backbone, objective, settings, versions
     setup.safetensors     the inputs that the objective was built from: relation, tree, vectors
-    state.json            epoch and step, the history so far, and the name of the file with the tensors
-    state-*.safetensors   weights, buffers, optimizer and random state at that step
+    state.json            epoch and step, the history so far, and the name of the file with the tensors; until the end
+    state-*.safetensors   weights, buffers, optimizer and random state at that step; until the end
     metrics.csv           one row for each epoch; the same whether or not the run was interrupted
     timing.json           seconds spent training
     model.safetensors     the trained model
@@ -22,7 +22,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, refuse_damaged
 from labelkin._files import EVENTS, STATE, TEMPORARY, csv_text, is_events_folder, write_bytes, write_text
 from labelkin._version import RUN_LAYOUT
 from labelkin.runs._decisions import DECISIONS, decisions_in, packed_decisions
@@ -118,7 +118,7 @@ class RunFolder:
         self._drop_states(keep=name)
 
     def load(self, *, clean: bool = True) -> State | None:
-        """Return the last saved state, or None if there is none.
+        """Return the last saved state, or None if there is none. That of a finished run is its trained model.
 
         Args:
             clean: Whether to delete temporary files of an interrupted write. Only one of several processes may do so, or
@@ -127,12 +127,20 @@ class RunFolder:
         if clean:
             self._sweep()
         progress = read_json(self.path / "state.json")
+        if progress is None and self.final is not None:
+            history = self.history()
+            done = {"epoch": len(history), "step": 0, "history": history, "seconds": self.seconds}
+            return State(done, {"model": self.model_state()})
         if progress is None:
             return None
-        if clean:
-            self.record(progress["history"])
-            self._drop_states(keep=progress["tensors"])
-        return State(progress, load_packed(self.path / progress["tensors"]))
+        with refuse_damaged(self.path / "state.json", "delete it to train the run from the start"):
+            name = progress["tensors"]
+            if not STATE.fullmatch(name):
+                raise ValueError(f"tensors is {name!r:.40}, expected the name of a training state")
+            if clean:
+                self.record(progress["history"])
+                self._drop_states(keep=name)
+        return State(progress, load_packed(self.path / name))
 
     def _drop_states(self, keep: str) -> None:
         """Delete all training states but one."""
@@ -157,7 +165,7 @@ class RunFolder:
     def finish(
         self, model: Mapping[str, Any], metrics: Mapping[str, float], outputs: Mapping[str, Any], *, seconds: float
     ) -> None:
-        """Write the results of a run that has ended; final.json comes last and marks it as finished.
+        """Write the results of a run that has ended; final.json marks it as finished. The training states are deleted.
 
         Args:
             model: The state of the trained model.
@@ -172,12 +180,18 @@ class RunFolder:
             write_bytes(self.path / DECISIONS, packed_decisions(decided))
         self._write("timing.json", {"seconds": seconds})
         self._write("final.json", {name: None if isnan(value) else value for name, value in metrics.items()})
+        self.drop_states()
+
+    def drop_states(self) -> None:
+        """Delete the training states, which only an unfinished run needs; optimizers make them large."""
+        (self.path / "state.json").unlink(missing_ok=True)  # first, since it names the tensors
+        for file in self._states():
+            file.unlink(missing_ok=True)
 
     def drop_weights(self) -> None:
         """Delete the weights, which only prediction and resuming need; metrics and outputs stay."""
-        (self.path / "state.json").unlink(missing_ok=True)  # first, since it names the tensors
-        for file in [self.path / "model.safetensors", *self._states()]:
-            file.unlink(missing_ok=True)
+        self.drop_states()
+        (self.path / "model.safetensors").unlink(missing_ok=True)
 
     def model_state(self) -> dict[str, Any]:
         """Return the state of the trained model; raises `InputError` if there is none."""

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from labelkin._checks import InputError, listed
+from labelkin._checks import InputError, listed, one_line, refuse_damaged
 from labelkin.data import Normalize, SampleFormat, samples_at_once
 from labelkin.decide import Rule, RuleName, class_nodes, explain
 from labelkin.models import Preprocessing
 from labelkin.objectives import OBJECTIVES
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._kinds import kind_in
+from labelkin.runs._places import located
 from labelkin.runs._run_rule import rule_of_run
 from labelkin.runs._setup import restored_context
 from labelkin.runs._spec import RunSpec, accepted_options
@@ -73,33 +74,33 @@ class Predictor(nn.Module):
         super().__init__()
         config, setup = folder.config, folder.setup
         self.folder = folder
-        self.spec = RunSpec.from_dict(config)
-        context = restored_context(setup["context"])
+        self.spec = RunSpec.from_dict(located(config, folder.path))
+        with refuse_damaged(folder.path / "setup.safetensors"):
+            context = restored_context(setup["context"])
+            self.shape = tuple(setup["shape"])
+            self.samples = SampleFormat(**setup["samples"])
+            _check_setup(setup, len(context.classes), len(context.tree().leaves))
+            self.register_buffer("mean", setup["mean"])
+            self.register_buffer("std", setup["std"])
         self.classes: tuple[str, ...] = context.classes
         self.taxonomy: Taxonomy = context.tree()
         self.tree_built = config["tree"] == "built"  # from the data, so its inner nodes have no names
-        self.shape = tuple(setup["shape"])
-        self.samples = SampleFormat(**setup["samples"])
         self.calibration = calibration_of(folder)
         self.is_calibrated = "temperature" in (folder.final or {})  # earlier versions recorded none
-        self.model = build_model(
-            self.spec.objective,
-            accepted_options(self.spec.objective, setup["options"], config.get("revision")),
-            config["resolved_backbone"],
-            self.shape,
-            context,
-            seed=0,
-            preprocessing=preprocessing_in(setup),
-            weights=False,
-        )
-        try:
-            self.model.load_state_dict(folder.model_state())
-        except RuntimeError as error:
-            raise InputError(
-                f"{folder.path}: the weights do not fit the model in config.json; train the run again."
-            ) from error
-        self.register_buffer("mean", setup["mean"])
-        self.register_buffer("std", setup["std"])
+        with refuse_damaged(folder.path / "setup.safetensors"):
+            self.model = build_model(
+                self.spec.objective,
+                accepted_options(self.spec.objective, setup["options"], config.get("revision")),
+                config["resolved_backbone"],
+                self.shape,
+                context,
+                seed=0,
+                preprocessing=preprocessing_in(setup),
+                weights=False,
+            )
+        weights = folder.model_state()
+        with refuse_damaged(f"{folder.path}: the weights do not fit the model in config.json"):
+            self.model.load_state_dict(weights)
         self.eval()
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -164,7 +165,7 @@ class Predictor(nn.Module):
             decide = self.rule(decide, threshold=threshold, coverage=coverage, costs=costs)
         elif any(option is not None for option in (threshold, coverage, costs)):
             raise InputError("decide: a rule has its own threshold, coverage and costs; pass them to rule() instead.")
-        values = torch.as_tensor(inputs)
+        values = _as_tensor(inputs)
         self.check(values)
         parts = [
             self(part.to(self.mean.device)).float().cpu()
@@ -218,7 +219,7 @@ class Predictor(nn.Module):
             raise InputError(f"inputs: expected finite numbers, got NaN or infinite ones in row {listed(wrong)}.")
         if not self.samples.pixels or values.dtype == torch.uint8 or not len(values):
             return
-        low, high = float(values.min()), float(values.max())
+        low, high = float(values.double().min()), float(values.double().max())
         if not values.is_floating_point() or low < 0 or high > 1:
             raise InputError(
                 f"inputs: expected bytes (uint8), as in training, or numbers from 0 to 1, got {values.dtype} from {low:g} "
@@ -237,6 +238,34 @@ class Predictor(nn.Module):
 
     def __repr__(self) -> str:
         return f"Predictor({self.spec.objective} on {self.spec.data}, {len(self.classes)} classes)"
+
+
+def _check_setup(setup: Mapping[str, Any], classes: int, leaves: int) -> None:
+    """Raise an error if the parts of a setup contradict each other or have other types than those that were written."""
+    shape, mean, std = setup["shape"], setup["mean"], setup["std"]
+    if classes != leaves:
+        raise ValueError(f"it has {classes} classes and a tree with {leaves} leaves")
+    if not all(type(size) is int and size > 0 for size in shape) or len(shape) not in (1, 3):
+        raise ValueError(f"its samples have the shape {shape!r:.40}")
+    if not mean.shape == std.shape == (shape[0],) or not mean.is_floating_point() or not std.is_floating_point():
+        raise ValueError(f"its mean and deviation do not have {shape[0]} numbers")
+    if not bool((std > 0).all()) or not bool(mean.isfinite().all()):
+        raise ValueError("its mean is not finite, or its deviation is not positive")
+    kinds = {"pixels": bool, "columns": list | None, "image": str | None, "text": str | None, "encoder": dict | None}
+    for name, kind in kinds.items():
+        if not isinstance(setup["samples"].get(name), kind):
+            raise TypeError(f"{name} of its samples is {setup['samples'].get(name)!r:.40}")
+
+
+def _as_tensor(inputs: Any) -> Tensor:
+    """Return inputs as a tensor of bytes, whole numbers or float32."""
+    try:
+        values = torch.as_tensor(inputs)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"inputs: expected an array of numbers ({one_line(error)}).") from error
+    if values.dtype == torch.bool or values.is_complex():
+        raise InputError(f"inputs: expected an array of real numbers, got {values.dtype}.")
+    return values.float() if values.is_floating_point() else values
 
 
 def load_run(run: str | os.PathLike[str]) -> Predictor:
@@ -264,7 +293,7 @@ def load_run(run: str | os.PathLike[str]) -> Predictor:
 
 
 def run_spec(run: str | os.PathLike[str]) -> RunSpec:
-    """Read the specification of a run.
+    """Read the specification of a run. Its files are found from any folder.
 
     Args:
         run: The folder of the run, or the result of `labelkin.train`.
@@ -278,7 +307,8 @@ def run_spec(run: str | os.PathLike[str]) -> RunSpec:
         >>> labelkin.runs.run_spec(run).settings.epochs
         1
     """
-    return RunSpec.from_dict(RunFolder(existing_run_folder(run)).config)
+    folder = RunFolder(existing_run_folder(run))
+    return RunSpec.from_dict(located(folder.config, folder.path))
 
 
 def existing_run_folder(path: str | os.PathLike[str]) -> Path:

@@ -20,13 +20,17 @@ LOCK = "lock"
 MEASURES = "measures.json"  # metrics that `labelkin reproduce` adds to those in final.json
 
 
-def read_json(path: Path) -> dict[str, Any] | None:
-    """Read a JSON file. Returns None if there is no such file."""
+MISSING: Any = object()  # stands for a file that does not exist
+
+
+def read_json(path: str | os.PathLike[str], *, missing: Any = None) -> Any:
+    """Read a JSON file. Returns `missing` if there is no such file."""
     try:
-        with open(path, "rb") as file:
-            loaded: dict[str, Any] = json.loads(file.read())
-    except FileNotFoundError:
-        return None
+        with open(path, "rb", buffering=0) as file:
+            content = file.read()
+        loaded = json.loads(content)
+    except (FileNotFoundError, NotADirectoryError):
+        return missing
     except RecursionError as error:
         raise InputError(f"{path}: the file is damaged (its values are nested too deeply).") from error
     except ValueError as error:
@@ -44,7 +48,7 @@ def read_config(folder: Path, *, complete: bool = False) -> dict[str, Any] | Non
         complete: Whether to raise `InputError` if a field that every run has is missing or of another type, or if the file
             holds no object.
     """
-    path = folder / "config.json"
+    path = f"{folder}{os.sep}config.json"  # a string, because thousands of runs are read
     config: Any = read_json(path)
     if config is not None and not isinstance(config, dict):
         if not complete:
@@ -72,16 +76,18 @@ def is_finished_run(folder: Path) -> bool:
 
 def read_final(folder: Path) -> dict[str, float] | None:
     """Read the metrics on the test set, NaN where one is undefined. Returns None if the run has not finished."""
-    path = folder / "final.json"
-    return check_numbers(path, read_json(path)) if path.exists() else None
+    path = f"{folder}{os.sep}final.json"
+    final = read_json(path, missing=MISSING)
+    return None if final is MISSING else check_numbers(path, final)
 
 
 def read_seconds(folder: Path) -> float | None:
     """Read the seconds spent training, summed over resumed parts. Returns None if the run has not finished."""
-    path = folder / "timing.json"
-    if not path.exists():
+    path = f"{folder}{os.sep}timing.json"
+    read = read_json(path, missing=MISSING)
+    if read is MISSING:
         return None
-    timing = check_numbers(path, read_json(path))
+    timing = check_numbers(path, read)
     if "seconds" not in timing:
         raise InputError(f"{path}: the file is damaged (it has no 'seconds').")
     return float(timing["seconds"])

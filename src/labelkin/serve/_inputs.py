@@ -13,7 +13,7 @@ from torch import Tensor
 
 from labelkin._checks import InputError, listed, near
 from labelkin._extras import require
-from labelkin.data import UnreadableImage, read_unlabeled, restored, without_words
+from labelkin.data import UnreadableImage, decoder_errors, read_unlabeled, restored, without_words
 from labelkin.runs import Predictor
 
 Kind = Literal["photo", "text", "features"]
@@ -148,7 +148,7 @@ def _checked_image(content: bytes) -> str:
                 size, found = image.size, str(image.format)
     except pil.DecompressionBombError:
         size, found = (MOST_PIXELS, 2), formats[0]
-    except Exception as error:  # decoders raise many types of errors for broken files
+    except decoder_errors() as error:
         raise InputError(f"photo: expected an image file ({', '.join(formats)}), got something else.") from error
     if size[0] * size[1] > MOST_PIXELS:
         raise InputError(

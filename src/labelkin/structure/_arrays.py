@@ -26,7 +26,7 @@ def checked_parents(parents: npt.ArrayLike, names: Sequence[str]) -> Ints:
         )
     if len(roots) > 1:
         raise InputError(
-            f"two roots: {listed([names[i] for i in roots.tolist()])}; exactly one node may have parent -1."
+            f"{len(roots)} roots: {listed([names[i] for i in roots.tolist()])}; exactly one node may have parent -1."
         )
     late = np.flatnonzero(array >= np.arange(len(array)))
     if len(late):

@@ -64,7 +64,7 @@ def _only_root(above: Above) -> str:
         below = {child for child, parents in above.items() if len(parents) > 1}
         if not hint and below and len(below) < len(roots):
             hint = f" {listed(sorted(below))} would have several parents; are the columns parent and child swapped?"
-        raise InputError(f"two roots: {listed(roots)} have no parent; exactly one node may have none.{hint}")
+        raise InputError(f"{len(roots)} roots: {listed(roots)} have no parent; exactly one node may have none.{hint}")
     if not roots:
         raise _cycle(above, next(iter(above)))
     return roots[0]

@@ -42,7 +42,7 @@ class State(NamedTuple):
     Attributes:
         progress: JSON data with "epoch" (finished epochs), "step" (finished steps of the next epoch) and "history" (one row of
             metrics per finished epoch).
-        tensors: Nested dicts and lists of tensors and plain values.
+        tensors: Nested dicts and lists of tensors and plain values. Those of a finished run have no "optimizer".
 
     Example:
         >>> from labelkin.training import State

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from labelkin._checks import refuse_damaged
 from labelkin.training._averages import WeightAverages
 from labelkin.training._captured_steps import make_steps
 from labelkin.training._checkpoint import Checkpoint, Pace, State
@@ -21,6 +22,7 @@ from labelkin.training._optimizer import make_optimizer, match_memory_format
 from labelkin.training._packing import state_of
 from labelkin.training._progress import Progress, Silent
 from labelkin.training._settings import Settings
+from labelkin.training._state_check import REMEDY, check_progress, load_optimizer, load_weights
 from labelkin.training._steps import Workbench
 from labelkin.training._task import Evaluation, Task, batch_statistics
 
@@ -312,14 +314,25 @@ class Trainer:
         if found is None:
             return
         progress, tensors = found
-        self.epoch, self.step = progress["epoch"], progress["step"]
+        with refuse_damaged("the saved training state", REMEDY):
+            if tensors.get("best") is not None:
+                load_weights(self.model, tensors["best"])  # now, because they are used only at the end
+            load_weights(self.model, tensors["model"])
+            if "optimizer" in tensors:  # a finished run has none
+                check_progress(
+                    progress, epochs=self.settings.epochs, steps=len(self.batches), processes=self.place.world
+                )
+                self._restore_progress(progress, tensors)
+            self.epoch, self.step = progress["epoch"], progress["step"]
+            self.history, self.seconds = list(progress["history"]), progress["seconds"]
+
+    def _restore_progress(self, progress: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
+        """Restore what only an unfinished run has: losses, optimizer, best weights and random state."""
         if "losses" in progress:
             self.loss_sum.restore(*progress["losses"][self.place.rank])
         else:  # older states have one sum for all processes
             self.loss_sum.restore(progress["loss_sum"])
-        self.history, self.seconds = list(progress["history"]), progress["seconds"]
-        self.model.load_state_dict(tensors["model"])
-        self.optimizer.load_state_dict(tensors["optimizer"])
+        load_optimizer(self.optimizer, tensors["optimizer"])
         match_memory_format(self.optimizer)
         self.best = tensors["best"]
         if self.averages is not None:

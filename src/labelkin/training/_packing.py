@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, refuse_damaged
 from labelkin._extras import require
 from labelkin._files import write_bytes
 
@@ -74,9 +74,10 @@ def load_packed(path: Path) -> Any:
             layout = json.loads((file.metadata() or {})["layout"])
     except FileNotFoundError:
         raise InputError(f"{path}: the file does not exist.") from None
-    except (safetensors.SafetensorError, KeyError, ValueError) as error:
+    except (safetensors.SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: labelkin did not write this file, or it is damaged ({error}).") from error
-    return unpack(layout, tensors)
+    with refuse_damaged(path):
+        return unpack(layout, tensors)
 
 
 def is_packed(path: Path) -> bool:

@@ -21,6 +21,7 @@ from labelkin.runs import (
     is_other_process,
     locked,
     run_id,
+    started_in,
 )
 from labelkin.training import Model, Place, Progress, Trained, Trainer
 from labelkin.translate._corpus import Corpus, Language
@@ -146,6 +147,7 @@ def _begin(folder: RunFolder, spec: RunSpec, backbone: str, corpus: Corpus) -> N
         "revision": OBJECTIVES[spec.objective].revision_of(spec.options),
         "tree": "none",
         "environment": environment(),
+        **started_in(spec, folder.path),
     }
     setup = {
         "options": dict(spec.options),

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError
-from labelkin._extras import MissingExtra, require
+from labelkin._extras import MissingExtra, loading_errors, require
 from labelkin.data._encoders.cache import Floats, cached
 from labelkin.data._encoders.hashed import Encoder
 
@@ -72,7 +72,7 @@ class Pretrained(Encoder):
                 return load()
         except ImportError:
             raise  # the message names the missing package
-        except Exception as error:  # each library raises its own errors for a missing name or file
+        except loading_errors() as error:
             reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
             raise InputError(
                 f"encoder: {self.name!r} could not be loaded ({reason}); check the name, or give the folder of a "

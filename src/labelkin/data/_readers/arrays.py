@@ -49,7 +49,8 @@ def read_npy(path: Path, *, labels: str | PathLike[str] | None = None) -> RawDat
     found = Path(labels) if labels is not None else labels_beside(path)
     if found is None:
         raise InputError(
-            f"{path}: expected labels for these inputs; pass labels=FILE, or save them in the same folder as {names[0]}."
+            f"{path}: expected labels for these inputs; name their file with --labels (labels= in Python), or save them in "
+            f"the same folder as {names[0]}."
         )
     if not found.is_file():
         raise InputError(f"labels: there is no file {str(found)!r}.{near(found.name, names)}")

@@ -1,7 +1,9 @@
 """Read image files as `uint8` tensors of one shape."""
 
 import os
+import struct
 import warnings
+import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, listed
+from labelkin._checks import LIBRARY_ERRORS, InputError, listed, one_line
 from labelkin._extras import require
 
 OnError = Literal["stop", "skip"]
@@ -68,8 +70,8 @@ def read_image(path: Path, form: ImageForm) -> Tensor:
             _opaque(_eight_bits(upright)).convert(mode), (form.width, form.height), pil.Resampling.BILINEAR
         )
         pixels = np.array(fitted, dtype=np.uint8).reshape(form.height, form.width, form.channels)
-    except Exception as error:  # decoders raise many types of errors for broken files
-        raise UnreadableImage(path, str(error)) from error
+    except decoder_errors() as error:
+        raise UnreadableImage(path, one_line(error)) from error
     return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
 
 
@@ -114,7 +116,7 @@ def choose_form(paths: Sequence[Path], *, image_size: int | None) -> ImageForm:
             with pil.open(path) as image:
                 sizes.add(image.size)
                 grey = grey and image.mode in ("1", "L", "I", "I;16", "F")
-        except OSError:
+        except decoder_errors():
             continue  # reported when the image itself is read
     shared = sizes.pop() if len(sizes) == 1 else None
     if image_size is not None:
@@ -144,6 +146,12 @@ def _opaque(image: Any) -> Any:
     white = pil.new("RGBA", clear.size, "white")
     white.alpha_composite(clear)
     return white.convert("L" if image.mode == "LA" else "RGB")
+
+
+def decoder_errors() -> tuple[type[Exception], ...]:
+    """Return the errors that Pillow's decoders raise for broken files and decompression bombs."""
+    pil, _ = _pillow()
+    return (*LIBRARY_ERRORS, struct.error, zlib.error, pil.DecompressionBombError)
 
 
 def _pillow(paths: Sequence[Path] = ()) -> tuple[Any, Any]:

@@ -6,11 +6,12 @@ arrays, and these are replaced by inert records from this file, so numpy's own c
 
 import io
 import pickle
+import struct
 from typing import Any
 
 import numpy as np
 
-from labelkin._checks import InputError
+from labelkin._checks import LIBRARY_ERRORS, InputError
 
 PLAIN_KINDS = frozenset("biufcSU")  # numbers, booleans, bytes and text; never objects
 
@@ -21,7 +22,7 @@ def load(content: bytes, *, source: str) -> Any:
         return _finished(_Unpickler(io.BytesIO(content), encoding="bytes").load(), {})
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
-    except Exception as error:  # a broken pickle can fail in any opcode
+    except (*LIBRARY_ERRORS, pickle.UnpicklingError, struct.error) as error:  # a broken pickle can fail in any opcode
         reason = " ".join(str(error).split())
         raise InputError(f"{source}: not a readable pickle ({reason}); download the file again.") from error
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from labelkin._checks import InputError, check_names, listed, near
+from labelkin._checks import InputError, check_names, listed, near, one_line
 from labelkin._extras import require
 from labelkin.data._dataset import ArraySplit, FileSplit, RawDataset, Split, class_names, positions
 from labelkin.data._readers.arrays import check_finite
@@ -107,7 +107,7 @@ def _parquet(path: Path) -> Iterator[Row]:
                 for row in zip(*columns, strict=True):
                     yield next(lines), row
     except (pyarrow.ArrowException, OSError) as error:
-        raise InputError(f"{path}: not a readable parquet file ({error}).") from error
+        raise InputError(f"{path}: not a readable parquet file ({one_line(error)}).") from error
 
 
 LABEL, SPLIT = "label", "split"

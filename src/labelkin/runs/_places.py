@@ -1,0 +1,67 @@
+"""Find the files that a run names by relative paths, also from a folder other than the one it was started in."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from labelkin.data import DATASETS
+from labelkin.objectives import RELATIONS
+from labelkin.runs._spec import ARRAY_OPTIONS, RunSpec
+from labelkin.structure import catalogue
+
+STARTED_IN = "started_in"  # the folder that relative paths in config.json start from, relative to the run if it can be
+FILE_OPTIONS = {"data_options": ("data_dir", "labels", "encoder"), "options": tuple(ARRAY_OPTIONS)}
+BUILT_IN = {"minilm", "hashed-tfidf", "hashed-code", "wordnet", *RELATIONS}  # names that win over files of that name
+
+
+def started_in(spec: RunSpec, run: Path) -> dict[str, str]:
+    """Return the entry of config.json that `located` needs; empty if the spec names no existing file by a relative path.
+
+    The entry is no part of the spec, so the id of a run does not depend on it.
+    """
+    here = Path.cwd()
+    if _moved(spec.as_dict(), here, Path("/", "nowhere")) == spec.as_dict():
+        return {}
+    try:
+        return {STARTED_IN: Path(os.path.relpath(here, run.resolve())).as_posix()}
+    except ValueError:  # on another drive
+        return {STARTED_IN: here.as_posix()}
+
+
+def located(config: Mapping[str, Any], run: Path) -> dict[str, Any]:
+    """Return a run's configuration with the paths of files that exist where the run was started, but not here.
+
+    A run that moved together with its data is found by the relative path. Files that are gone keep the name that they had.
+    """
+    origin = config.get(STARTED_IN)
+    if not isinstance(origin, str):
+        return dict(config)
+    return _moved(config, Path(os.path.normpath(run.resolve() / origin)), Path.cwd())
+
+
+def _moved(values: Mapping[str, Any], origin: Path, here: Path) -> dict[str, Any]:
+    """Return a configuration with absolute paths for the files in `origin` that are not the same ones in `here`."""
+    moved = dict(values)
+    data, taxonomy = str(moved["data"]), moved["taxonomy"]
+    if data not in DATASETS:
+        whole = (origin / data).exists()  # else two sides of a parallel corpus
+        moved["data"] = ":".join(_path(side, origin, here) for side in ([data] if whole else data.split(":")))
+    if taxonomy not in catalogue.names():
+        moved["taxonomy"] = _path(taxonomy, origin, here)
+    for group, names in FILE_OPTIONS.items():
+        options = moved[group]
+        moved[group] = {n: _path(value, origin, here) if n in names else value for n, value in options.items()}
+    return moved
+
+
+def _path(value: Any, origin: Path, here: Path) -> Any:
+    if not isinstance(value, str) or value in BUILT_IN or "\0" in value:
+        return value
+    prefix, name = ("embedding:", value[10:]) if value.startswith("embedding:") else ("", value)
+    if not name or Path(name).expanduser().is_absolute():
+        return value
+    there = origin / name
+    if not there.exists() or ((here / name).exists() and os.path.samefile(there, here / name)):
+        return value
+    return f"{prefix}{there}"

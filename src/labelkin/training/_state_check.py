@@ -1,0 +1,84 @@
+"""Check a saved training state before a run continues from it; a damaged one would fail much later, or train on nonsense."""
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from labelkin._checks import InputError
+
+REMEDY = "delete the files state* in the folder of the run to train it from the start"
+
+
+def check_progress(progress: Mapping[str, Any], *, epochs: int, steps: int, processes: int) -> None:
+    """Raise `InputError` unless epoch, step, history, seconds and losses fit a run of this length.
+
+    Args:
+        progress: The JSON part of a state.
+        epochs: The number of epochs of the run.
+        steps: The number of steps of an epoch.
+        processes: The number of processes that train the run.
+    """
+    epoch, step, history = progress.get("epoch"), progress.get("step"), progress.get("history")
+    if not _is_count(epoch, epochs) or not _is_count(step, steps):
+        raise _damaged(f"it is at step {step!r:.40} of epoch {epoch!r:.40}, expected at most {steps} of {epochs}")
+    rows = history if isinstance(history, list) else [None]
+    if len(rows) != epoch or not all(isinstance(row, dict) and all(map(_is_number, row.values())) for row in rows):
+        raise _damaged(f"its history has no row of numbers for each of {epoch} epochs")
+    if len({tuple(row) for row in rows}) > 1:
+        raise _damaged("the rows of its history have different columns")
+    if not _is_number(progress.get("seconds", 0)):
+        raise _damaged(f"its seconds are {progress['seconds']!r:.40}")
+    losses = progress["losses"] if "losses" in progress else [[progress.get("loss_sum")]] * processes
+    pairs = isinstance(losses, list) and all(isinstance(own, (list, tuple)) and len(own) in (1, 2) for own in losses)
+    if not pairs or len(losses) < processes or not all(_is_number(part) for own in losses for part in own):
+        raise _damaged(f"its losses are {losses!r:.40}, expected a sum for each of {processes} processes")
+
+
+def load_optimizer(optimizer: Any, saved: Mapping[str, Any]) -> None:
+    """Load the state of an optimizer; raise `InputError` if it was not saved by an optimizer of the same settings."""
+    for own, other in zip(optimizer.param_groups, saved["param_groups"], strict=True):
+        for name in own.keys() & other.keys() - {"params", "lr"}:  # versions of torch may add names
+            if own[name] != other[name] or type(own[name]) is not type(other[name]):
+                raise _damaged(f"its optimizer has {name} {other[name]!r:.40}, expected {own[name]!r:.40}")
+    optimizer.load_state_dict(saved)
+    _check_shapes(optimizer)
+
+
+def _check_shapes(optimizer: Optimizer) -> None:
+    names = {frozenset(state) for state in optimizer.state.values()}
+    if len(names) > 1:
+        raise _damaged("its optimizer keeps different values for different parameters")
+    for parameter, state in optimizer.state.items():
+        for name, value in state.items():
+            fits = isinstance(value, Tensor) and (value.shape == parameter.shape or value.ndim == 0)
+            if value is not None and not (fits and value.is_floating_point() and (name == "step") == (value.ndim == 0)):
+                raise _damaged(f"{name} of its optimizer does not fit a parameter of shape {tuple(parameter.shape)}")
+
+
+def load_weights(model: torch.nn.Module, saved: Any) -> None:
+    """Load the state of a model, also of an earlier version; raise an error if shapes or types are others."""
+    for name, value in model.state_dict().items():
+        there = saved.get(name)  # earlier versions have other names, which the model translates
+        if not isinstance(value, Tensor) or there is None:
+            continue
+        if not isinstance(there, Tensor) or there.shape != value.shape or there.dtype != value.dtype:
+            raise _damaged(f"{name} does not fit the model")
+    model.load_state_dict(saved)
+
+
+def _is_count(value: Any, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
+
+
+def _is_number(value: Any) -> bool:
+    return (
+        isinstance(value, (int, float)) and not isinstance(value, bool) and (value != value or isfinite(float(value)))
+    )
+
+
+def _damaged(reason: str) -> InputError:
+    return InputError(f"the saved training state is damaged ({reason}); {REMEDY}.")

@@ -1,0 +1,116 @@
+"""Measures what large inputs take, and fails if one of them takes more than its limit. For a quiet machine.
+
+    python tests/load.py                # what `make load` runs
+    python tests/load.py store trees    # some of them
+
+- store: `labelkin runs list` on 10,000 runs, at most 2 s
+- trees: a tree of 100,000 classes from a file of each format, at most 2 s each
+- page: `labelkin report` on 20 objectives x 10 seeds, at most 25 MB
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import NamedTuple
+
+
+class Measured(NamedTuple):
+    """A figure and its limit, with the unit."""
+
+    name: str
+    value: float
+    limit: float
+    unit: str
+    note: str = ""
+
+
+def labelkin(*arguments: object) -> str:
+    """Run a command in a process of its own; returns what it printed."""
+    told = subprocess.run([sys.executable, "-m", "labelkin", *map(str, arguments)], capture_output=True, text=True)
+    if told.returncode:
+        raise SystemExit(f"{arguments[0]}: {told.stderr}")
+    return told.stdout
+
+
+def trained(folder: Path) -> Path:
+    labelkin("train", "digits", "--objective", "label-smoothing", "--epochs", 1, "--out", folder / "one")
+    return folder / "one"
+
+
+def copies(one: Path, store: Path, settings: list[tuple[float, int]], files: tuple[str, ...]) -> None:
+    """Copy files of a run into a store, once for each smoothing and seed."""
+    config = json.loads((one / "config.json").read_text())
+    store.mkdir()
+    for k, (smoothing, seed) in enumerate(settings):
+        to = store / f"label-smoothing-seed{seed}-{k:012x}"
+        to.mkdir()
+        own = {"id": f"{k:012x}", "options": {"smoothing": smoothing}, "settings": {**config["settings"], "seed": seed}}
+        (to / "config.json").write_text(json.dumps({**config, **own}, indent=1))
+        for name in files:
+            shutil.copy(one / name, to / name)
+
+
+def store(folder: Path) -> Iterator[Measured]:
+    copies(
+        trained(folder),
+        folder / "store",
+        [(0.1, k) for k in range(10_000)],
+        ("final.json", "timing.json", "metrics.csv"),
+    )
+    begun = perf_counter()
+    lines = labelkin("runs", "list", folder / "store").splitlines()
+    assert len(lines) == 10_001
+    yield Measured("runs list, 10,000 runs", perf_counter() - begun, 2, "s")
+
+
+def trees(folder: Path) -> Iterator[Measured]:
+    from labelkin import Taxonomy
+
+    groups = {f"group {g}": [f"class {g} {i}" for i in range(100)] for g in range(1000)}
+    tree = Taxonomy.from_nested(groups)
+    nested = "".join(f"{name}:\n" + "".join(f"- {one}\n" for one in classes) for name, classes in groups.items())
+    (folder / "nested.yaml").write_text(nested)
+    (folder / "nested.json").write_text(json.dumps(groups))
+    for name in ("t.json", "t.csv", "t.nwk", "t.yaml", "nested.yaml", "nested.json"):
+        if name.startswith("t."):
+            tree.save(folder / name)
+        begun = process_time()
+        found = Taxonomy.load(folder / name)
+        yield Measured(f"tree of 100,000 classes, {name}", process_time() - begun, 2, "s")
+        assert len(found.classes) == 100_000
+
+
+def page(folder: Path) -> Iterator[Measured]:
+    one = trained(folder)
+    files = tuple(file.name for file in one.iterdir() if file.name not in ("config.json", "lock"))
+    copies(one, folder / "store", [(k / 40, seed) for k in range(20) for seed in range(10)], files)
+    begun = perf_counter()
+    labelkin("report", folder / "store", "-o", folder / "page.html", "--reference", "label-smoothing smoothing=0.0")
+    seconds = f"in {perf_counter() - begun:.0f} s"
+    yield Measured("report, 20 objectives x 10 seeds", (folder / "page.html").stat().st_size / 1e6, 25, "MB", seconds)
+
+
+CASES: dict[str, Callable[[Path], Iterator[Measured]]] = {"store": store, "trees": trees, "page": page}
+
+
+def main() -> int:
+    wrong = 0
+    for name in sys.argv[1:] or CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            for found in CASES[name](Path(folder)):
+                wrong += found.value > found.limit
+                kept = "" if found.value <= found.limit else "  TOO MUCH"
+                print(
+                    f"{found.name:40} {found.value:7.2f} {found.unit}, at most {found.limit:g} {found.note}{kept}",
+                    flush=True,
+                )
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
