@@ -8,6 +8,41 @@ CALIBRATED = "test_calibrated.py"
 
 ROOM_MUTANTS = [
     Mutant(
+        "comparison: an estimate forgets that runs share the cores",
+        "comparison/_estimate.py",
+        "_total(waiting, known | measured) / at_once, min",
+        "_total(waiting, known | measured), min",
+        "test_first_command.py -k counts_what_is_left",
+    ),
+    Mutant(
+        "comparison: the first step counts in an estimate",
+        "comparison/_estimate.py",
+        "median(self.times[1:] or self.times)",
+        "max(self.times)",
+        "test_first_command.py -k median",
+    ),
+    Mutant(
+        "cli: a long comparison starts without a terminal to ask on",
+        "cli/_compare.py",
+        "    elif not named:",
+        "    elif named is None:",
+        "test_first_command.py -k without_a_terminal",
+    ),
+    Mutant(
+        "runs: the tree of the data does not choose kin",
+        "runs/_first_choice.py",
+        'return FirstChoice(WITH_TREE, "kin", "the data have a taxonomy")',
+        'return FirstChoice(WITHOUT_TREE, "label-embedding", "the data have a taxonomy")',
+        "test_first_command.py -k says_which_and_why",
+    ),
+    Mutant(
+        "engines: the epochs of workers are not shown",
+        "runs/_engines/reported.py",
+        'self.report({"epoch": [epoch, dict(metrics)]})',
+        "pass",
+        "test_first_command.py -k reports_is_shown",
+    ),
+    Mutant(
         "audit: an accuracy at chance is not questioned",
         "audit/_doubts.py",
         "basics.accuracy_interval.low <= chance",

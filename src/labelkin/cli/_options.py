@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from typer import Option
 
 from labelkin._checks import InputError
+from labelkin.cli._completion import complete_backbones
 from labelkin.cli._option_groups import assignments, grids, seconds, whole_numbers, words
 
 DATA = (
@@ -25,7 +26,11 @@ class MethodOptions:
 
     backbone: Annotated[
         str | None,
-        Option(help="Network: a name, timm:NAME or hf:NAME. Default: depends on the data.", rich_help_panel="Method"),
+        Option(
+            help="Network: a name of `labelkin backbones`, timm:NAME or hf:NAME. Default: depends on the data.",
+            rich_help_panel="Method",
+            autocompletion=complete_backbones,
+        ),
     ] = None
     taxonomy: Annotated[
         str | None,

@@ -190,7 +190,7 @@ def _events(
     if address is not None:
         raise InputError("--address: expected `--engine ray` with it.")
     if jobs > 1:
-        return run_in_processes(work.jobs(), count=jobs)
+        return run_in_processes(work.jobs(), count=jobs, progress=progress)
     return run_here(work.jobs(), data=data, progress=progress)
 
 

@@ -10,6 +10,8 @@ from labelkin._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from labelkin.models._blocks import Backbone as Backbone
+    from labelkin.models._describe import BackboneSummary as BackboneSummary
+    from labelkin.models._describe import describe_backbones as describe_backbones
     from labelkin.models._registry import BACKBONES as BACKBONES
     from labelkin.models._registry import LIBRARIES as LIBRARIES
     from labelkin.models._registry import build as build
@@ -21,6 +23,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "_blocks": ["Backbone"],
+        "_describe": ["BackboneSummary", "describe_backbones"],
         "_registry": ["BACKBONES", "LIBRARIES", "build", "default"],
         "_residual_head": ["ResidualHead"],
     },

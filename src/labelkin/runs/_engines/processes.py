@@ -5,11 +5,12 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from labelkin.runs._engines.attempt import STOP, Event, Job, Retries
-from labelkin.training import Interrupted, StopAfterStep
+from labelkin.runs._engines.reported import Shown
+from labelkin.training import Interrupted, Progress, Silent, StopAfterStep
 
 
 class Worker:
@@ -56,15 +57,22 @@ class Worker:
         self.process.wait()
 
 
-def run_in_processes(jobs: Iterator[Job], *, count: int) -> Iterator[Event]:
-    """Train `count` runs at once. After Ctrl-C, current runs are saved and no others begin."""
+def run_in_processes(
+    jobs: Iterator[Job],
+    *,
+    count: int,
+    progress: Callable[[str, int, int], Progress] = lambda title, epochs, steps: Silent(),
+) -> Iterator[Event]:
+    """Train `count` runs at once and show their progress. After Ctrl-C, current runs are saved and no others begin."""
     inbox: queue.SimpleQueue[tuple[Worker, str | None]] = queue.SimpleQueue()
     workers: list[Worker] = []
+    shown: dict[Worker, Shown] = {}
     retries, stopping = Retries(), False
 
     def begin(job: Job | None) -> None:
         if job is not None:
             workers.append(Worker(inbox))
+            shown[workers[-1]] = Shown(progress)
             workers[-1].give(job)
 
     try:
@@ -73,10 +81,16 @@ def run_in_processes(jobs: Iterator[Job], *, count: int) -> Iterator[Event]:
                 begin(job)
             while any(worker.job for worker in workers):
                 worker, line = _next(inbox, stop, workers)
+                if line is not None and "kind" not in (report := json.loads(line)):
+                    assert worker.job is not None, "a worker reports on its job"
+                    shown[worker].take(worker.job, report)
+                    continue
+                shown[worker].end()
                 event = _event(worker, line, retries)
                 stopping = stopping or stop.requested or event.kind == "stopped"
                 if line is None:
                     workers.remove(worker)
+                    shown.pop(worker)
                     worker.end()
                 if stopping:  # current runs are saved first
                     if event.kind == "finished":
@@ -90,6 +104,8 @@ def run_in_processes(jobs: Iterator[Job], *, count: int) -> Iterator[Event]:
             if stopping:
                 raise Interrupted
     finally:
+        for display in shown.values():
+            display.end()
         for worker in workers:
             worker.end()
 
