@@ -8,6 +8,27 @@ CALIBRATED = "test_calibrated.py"
 
 ROOM_MUTANTS = [
     Mutant(
+        "training: logit adjustment changes predictions",
+        "training/_model.py",
+        "if target is None or self.logit_offset is None:",
+        "if self.logit_offset is None:",
+        "test_imbalance.py -k menon",
+    ),
+    Mutant(
+        "data: the balanced sampler forgets the remainder",
+        "data/_order.py",
+        "rounds[rng.permutation(len(members))[:more]] += 1",
+        "pass",
+        "test_imbalance.py -k balanced_epoch",
+    ),
+    Mutant(
+        "metrics: a class that is only predicted has no F1",
+        "metrics/_balanced.py",
+        "(2 * right / both)[both > 0]",
+        "(2 * right / both)[true > 0]",
+        "test_imbalance.py -k scikit_learn",
+    ),
+    Mutant(
         "comparison: an estimate forgets that runs share the cores",
         "comparison/_estimate.py",
         "_total(waiting, known | measured) / at_once, min",

@@ -12,6 +12,7 @@ from typer import Option
 
 from labelkin._checks import InputError
 from labelkin.cli._completion import complete_backbones
+from labelkin.cli._imbalance_options import ImbalanceOptions
 from labelkin.cli._option_groups import assignments, grids, seconds, whole_numbers, words
 
 DATA = (
@@ -195,7 +196,7 @@ class DataOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
+class TrainingOptions(ImbalanceOptions):
     """Options of `labelkin.training.Settings`."""
 
     epochs: Annotated[int, Option(help="Number of epochs.", rich_help_panel="Training")] = 10

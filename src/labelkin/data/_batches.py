@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from labelkin._checks import InputError, check_count, renamed
+from labelkin._checks import InputError, check_choice, check_count, renamed
 from labelkin.data._augment import Augmentation, Chain, Normalize
 from labelkin.data._dataset import ArraySplit, FileSplit, Split
-from labelkin.data._order import Shard, balanced_order, check_balanced, shard, shuffled, uniforms
+from labelkin.data._order import Shard, balanced_order, check_balanced, evened, shard, shuffled, uniforms
 from labelkin.data._readers.images import UnreadableImage, warn_skipped
 
 
@@ -126,6 +126,8 @@ class Batches:
         augment: One augmentation, or several that are applied in order.
         normalize: Normalization of the inputs, usually `Dataset.normalize`.
         balanced: Put this many samples of each of `batch_size / balanced` classes into every batch.
+        sampler: With "balanced", an epoch takes samples of each class equally often instead of each sample once: those of
+            rare classes several times, those of frequent ones not all.
         drop_last: Whether to leave out a last batch that is not full.
         rank: Index of this process.
         world: Number of processes.
@@ -154,6 +156,7 @@ class Batches:
         augment: Augmentation | Sequence[Augmentation] = (),
         normalize: Normalize | None = None,
         balanced: int | None = None,
+        sampler: str = "random",
         drop_last: bool = False,
         rank: int = 0,
         world: int = 1,
@@ -171,6 +174,8 @@ class Batches:
         if balanced is not None:
             check_count("balanced", balanced)
             check_balanced(split.targets, batch_size=batch_size, each=balanced)
+        check_choice("sampler", sampler, ("random", "balanced"))
+        self.evened = sampler == "balanced"
         self.augment = Chain(tuple(augment)) if isinstance(augment, Sequence) else augment
         if self.augment.numbers and len(split.shape) != 3:
             raise InputError(
@@ -251,6 +256,8 @@ class Batches:
                 self.split.targets, batch_size=size, each=each, steps=self.steps, seed=self.seed, epoch=epoch
             )
         count = len(self.split)
+        if self.evened:
+            return evened(self.split.targets, seed=self.seed, epoch=epoch)[: self.steps * self.batch_size]
         order = shuffled(count, seed=self.seed, epoch=epoch) if self.shuffle else torch.arange(count)
         return order[: self.steps * self.batch_size]
 

@@ -45,6 +45,7 @@ from labelkin.functional._kernels.classes import GroupedTargets as GroupedTarget
 from labelkin.functional._kernels.classes import OrdinalTargets as OrdinalTargets
 from labelkin.functional._kernels.classes import SparseTargets as SparseTargets
 from labelkin.functional._label_embedding import EmbeddingTerms, compressed_embedding, embedding_terms
+from labelkin.functional._logit_adjustment import adjusted_logits
 from labelkin.functional._mixing import (
     bounded_eps,
     bounded_eps_inverse,
@@ -82,6 +83,7 @@ __all__ = [
     "EmbeddingTerms",
     "SubspaceTerms",
     "TreeIndex",
+    "adjusted_logits",
     "ancestors",
     "anchored_labels",
     "bounded_eps",

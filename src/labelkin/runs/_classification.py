@@ -17,7 +17,7 @@ from labelkin.runs._run_files import locked
 from labelkin.runs._setup import check_machine, environment, is_other_process, saved_context
 from labelkin.runs._spec import RunSpec
 from labelkin.runs._workspace import DataWorkspace
-from labelkin.training import Classify, Place, Progress, Trained, Trainer, build_model, check_accumulation, resolved
+from labelkin.training import Classify, Place, Progress, Trained, Trainer, build_model, check_accumulation, logit_offset
 
 __all__ = ["COMMAND", "KIND", "check", "data_files", "fingerprint", "train"]
 
@@ -50,9 +50,12 @@ def train(
     check(spec, workspace)
     dataset = workspace.dataset
     backbone = spec.backbone or models.default(dataset.shape)
-    options = resolved(spec.options, workspace.context.classes)
+    options = workspace.options(spec)
     context = workspace.context.afresh()
-    model = build_model(spec.objective, options, backbone, dataset.shape, context, seed=spec.settings.seed)
+    offset = logit_offset(spec.settings.logit_adjustment, workspace.counts)
+    model = build_model(
+        spec.objective, options, backbone, dataset.shape, context, seed=spec.settings.seed, logit_offset=offset
+    )
     task = Classify(dataset, context.tree())
     folder = None if path is None else RunFolder(os.fspath(path))
     trainer = Trainer(model, task, spec.settings, checkpoint=folder, progress=progress, log=log)

@@ -21,6 +21,9 @@ RENAMED_OPTIONS: dict[tuple[str, str], str] = {
 # Training settings that were added after the first ids were published, with the values of runs that do not name them.
 ADDED_SETTINGS: dict[str, Any] = {
     "calibration": 0.0,  # earlier runs held out nothing
+    "sampler": "random",
+    "class_weight": None,
+    "logit_adjustment": 0.0,
 }
 # (objective, revision) -> options that state the defaults of that revision
 FORMER_DEFAULTS: dict[tuple[str, int], dict[str, Any]] = {

@@ -80,6 +80,8 @@ def content_of(value: Any) -> Any:
 def _id(values: Mapping[str, Any], revision: int) -> str:
     hashed = {**values, **_data(values), "revision": revision}
     hashed["settings"] = settings_that_count(_without_places("settings", hashed["settings"]))
+    if "class_weight" in hashed["settings"]:
+        hashed["settings"]["class_weight"] = content_of(hashed["settings"]["class_weight"])
     options = original_options(hashed["objective"], hashed["options"])
     hashed["options"] = {name: content_of(value) for name, value in options.items()}
     for name in ("taxonomy", "backbone"):

@@ -19,6 +19,7 @@ LARGEST_SEED = 2**63 - 1
 ARRAY_OPTIONS = {
     "relation": f"{', '.join(RELATIONS)}, embedding:ENCODER, or a .npy or .csv file of K x K numbers",
     "costs": "a .npy or .csv file of K x K numbers",
+    "class_weight": "balanced, effective, or a .csv or .json file of weights by class name",
     "vectors": "an encoder (minilm, hf:NAME, st:NAME, a model's folder), or a .npy, .csv, .jsonl or .parquet file",
 }
 

@@ -5,7 +5,10 @@ from collections.abc import Callable
 from functools import cached_property
 from inspect import signature
 from json import dumps
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
+
+import torch
+from torch import Tensor
 
 from labelkin import data
 from labelkin._checks import InputError, near
@@ -13,7 +16,7 @@ from labelkin.data import Dataset
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.runs._identity import content_of, data_id
 from labelkin.runs._spec import RunSpec
-from labelkin.training import context_for, resolved, taxonomy_for
+from labelkin.training import check_logit_adjustment, class_weights, context_for, resolved, taxonomy_for
 
 T = TypeVar("T")
 
@@ -64,12 +67,26 @@ class DataWorkspace:
         """Return whether a run with this spec uses the same data and tree."""
         return _key(self.spec) == _key(spec)
 
+    @property
+    def counts(self) -> Tensor:
+        """(K,) the number of training samples of each class."""
+        return torch.bincount(self.dataset.train.targets, minlength=len(self.dataset.classes))
+
+    def options(self, spec: RunSpec) -> dict[str, Any]:
+        """Return the options of the objective with names replaced by values, and with the class weights of the settings."""
+        options = resolved(spec.options, self.context.classes)
+        choice = options.get("class_weight", spec.settings.class_weight)
+        if isinstance(choice, str):
+            options["class_weight"] = class_weights(choice, self.counts, self.dataset.classes)
+        return options
+
     def try_objective(self, spec: RunSpec) -> None:
         """Build the objective if the spec sets options, so that a wrong value is reported before any training."""
-        if not spec.options:
+        check_logit_adjustment(OBJECTIVES[spec.objective], spec.objective, spec.settings.logit_adjustment)
+        if not spec.options and spec.settings.class_weight is None:
             return
         try:
-            options = resolved(spec.options, self.context.classes)
+            options = self.options(spec)
             OBJECTIVES[spec.objective].build(self.context.with_features(1), **options)
         except (TypeError, AttributeError) as error:  # a string where a number or an array belongs
             given = ", ".join(f"{name}={value!r}" for name, value in spec.options.items())

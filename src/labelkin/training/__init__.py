@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from labelkin.training._decisions import fit_calibration as fit_calibration
     from labelkin.training._fabric import make_fabric as make_fabric
     from labelkin.training._final_metrics import final_metrics as final_metrics
+    from labelkin.training._imbalance import check_logit_adjustment as check_logit_adjustment
+    from labelkin.training._imbalance import class_weights as class_weights
+    from labelkin.training._imbalance import logit_offset as logit_offset
     from labelkin.training._interrupt import Diverged as Diverged
     from labelkin.training._interrupt import Interrupted as Interrupted
     from labelkin.training._interrupt import StopAfterStep as StopAfterStep
@@ -43,6 +46,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "_checkpoint": ["Checkpoint", "State"],
+        "_imbalance": ["check_logit_adjustment", "class_weights", "logit_offset"],
         "_interrupt": ["Diverged", "Interrupted"],
         "_loop": ["Trained", "Trainer"],
         "_model": ["Model"],

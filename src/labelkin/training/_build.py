@@ -87,7 +87,14 @@ def _read_matrix(option: str, path: Path) -> torch.Tensor:
 
 
 def build_model(
-    objective: str, options: Mapping[str, Any], backbone: str, shape: tuple[int, ...], context: Context, *, seed: int
+    objective: str,
+    options: Mapping[str, Any],
+    backbone: str,
+    shape: tuple[int, ...],
+    context: Context,
+    *,
+    seed: int,
+    logit_offset: torch.Tensor | None = None,
 ) -> Model:
     """Build a model.
 
@@ -100,8 +107,9 @@ def build_model(
         shape: The shape of one sample.
         context: Classes, taxonomy and training data for the objective.
         seed: Seed of the initial weights.
+        logit_offset: See `Model`.
     """
     torch.manual_seed(seed)
     net = models.build(backbone, shape)
     head = OBJECTIVES[objective].build(context.with_features(net.features), **options)
-    return Model(net, head)
+    return Model(net, head, logit_offset=logit_offset)

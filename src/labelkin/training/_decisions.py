@@ -83,8 +83,8 @@ def decide_test(scores: Tensor, target: Tensor, taxonomy: Taxonomy | None, calib
     decided_ahd5, decided_ahd20        average distance of the 5 and 20 classes of least expected cost (at most all classes)
     ahd5_floor, ahd20_floor            the least such distances that the tree allows
     decided_ece                        calibration error of the calibrated probabilities
-    balanced_accuracy                  accuracy of the most probable classes, averaged over the true classes
-    decided_balanced_accuracy          the same for the decisions
+    decided_balanced_accuracy          accuracy of the decisions, averaged over the true classes
+    decided_macro_f1                   F1 score of the decisions, averaged over the classes
 
     Args:
         scores: (n, K) scores of the test samples.
@@ -130,8 +130,8 @@ def decide_test(scores: Tensor, target: Tensor, taxonomy: Taxonomy | None, calib
         "ahd5_floor": nan if taxonomy is None else _least_distance(target, taxonomy, min(TOP, k)),
         "ahd20_floor": nan if taxonomy is None else _least_distance(target, taxonomy, k),
         "decided_ece": nan,
-        "balanced_accuracy": _balanced_accuracy(best, target),
-        "decided_balanced_accuracy": nan if probs is None else _balanced_accuracy(answer, target),
+        "decided_balanced_accuracy": nan if probs is None else metrics.balanced_accuracy(answer, target).mean,
+        "decided_macro_f1": nan if probs is None else metrics.macro_f1(answer, target).mean,
     }
     if probs is not None:
         with warnings.catch_warnings():
@@ -146,10 +146,3 @@ def _least_distance(target: Tensor, taxonomy: Taxonomy, k: int) -> float:
 
 def _unknown(target: Tensor) -> Tensor:
     return torch.full(target.shape, nan, dtype=torch.float64)
-
-
-def _balanced_accuracy(answer: Tensor, target: Tensor) -> float:
-    """Return the mean over the classes in `target` of the share of their samples with the right answer."""
-    counts = torch.bincount(target).double()
-    right = torch.bincount(target[answer == target], minlength=len(counts)).double()
-    return float((right[counts > 0] / counts[counts > 0]).mean())

@@ -11,6 +11,7 @@ PRECISIONS = ("32-true", "64-true", "bf16-mixed")
 EVALUATIONS = ("eval", "batch-statistics")
 REPORTS = ("auto", "last", "best-test")
 GRAPHS = ("auto", "on", "off")
+SAMPLERS = ("random", "balanced")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,11 @@ class Settings:
         clip: The largest gradient norm; None does not clip.
         accumulate: The number of parts that each batch is computed in, to save memory.
         balanced: The number of samples of each class in a batch; None draws batches at random.
+        sampler: "random" takes each sample once in an epoch; "balanced" takes samples of each class equally often.
+        class_weight: Weights of the classes in the loss: "balanced", "effective" (effective numbers of samples), or a .csv or
+            .json file of weights by class name; None weighs them equally.
+        logit_adjustment: The strength tau of logit adjustment, which adds tau times the logarithm of the class frequencies
+            to the logits in training; 0 adds nothing.
         augment: Names of augmentations, with a number where they take one: "flip", "pad-crop:4".
         evaluation: "eval", or "batch-statistics" to evaluate in training mode, as some published results did.
         report: The epoch to report: "auto" (the best on validation data, or the last without any), "last" or "best-test".
@@ -67,6 +73,9 @@ class Settings:
     clip: float | None = None
     accumulate: int = 1
     balanced: int | None = None
+    sampler: str = "random"
+    class_weight: str | None = None
+    logit_adjustment: float = 0.0
     augment: tuple[str, ...] = ()
     evaluation: str = "eval"
     report: str = "auto"
@@ -108,7 +117,22 @@ class Settings:
             if not isinstance(given, (list, tuple)) or not all(isinstance(value, kind) for value in given):
                 raise InputError(f"{name}: expected a list of {expected}, got {given!r}.")
             object.__setattr__(self, name, tuple(given))
-        object.__setattr__(self, "calibration", float(self.calibration))
+        self._check_imbalance()
+        for name in ("calibration", "logit_adjustment"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+
+    def _check_imbalance(self) -> None:
+        """Check the settings for classes of different sizes."""
+        check_choice("sampler", self.sampler, SAMPLERS)
+        if not isinstance(self.class_weight, str | None):
+            raise InputError(
+                f"class_weight: expected balanced, effective or the name of a file, got {self.class_weight!r}."
+            )
+        if self.sampler == "balanced" and self.balanced is not None:
+            raise InputError(
+                "sampler: expected 'random' with balanced, which chooses the samples of each batch itself."
+            )
+        check_number("logit_adjustment", self.logit_adjustment, low=0)
 
     @classmethod
     def of(cls, **values: Any) -> Self:

@@ -176,6 +176,7 @@ class Classify(Task):
             augment=[augmentation(name) for name in settings.augment],
             normalize=self.dataset.normalize,
             balanced=settings.balanced,
+            sampler=settings.sampler,
             rank=place.rank,
             world=place.world,
             workers=settings.workers,

@@ -1,0 +1,40 @@
+"""Options of `labelkin.training.Settings` for classes of different sizes."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from typer import Option
+
+PANEL = "Rare classes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImbalanceOptions:
+    """Options of `labelkin.training.Settings` for classes of different sizes."""
+
+    sampler: Annotated[
+        str,
+        Option(
+            help="With balanced, take samples of each class equally often, instead of each sample once in an epoch.",
+            metavar="random|balanced",
+            rich_help_panel=PANEL,
+        ),
+    ] = "random"
+    class_weight: Annotated[
+        str | None,
+        Option(
+            help="Weights of the classes in the loss: balanced, effective (less for rare classes), or a .csv or .json file of "
+            "weights by class name.",
+            metavar="balanced|effective|FILE",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+    logit_adjustment: Annotated[
+        float,
+        Option(
+            help="Add this many times the logarithm of the class frequencies to the logits in training; 1 suits balanced "
+            "accuracy.",
+            metavar="TAU",
+            rich_help_panel=PANEL,
+        ),
+    ] = 0.0
