@@ -8,6 +8,20 @@ CALIBRATED = "test_calibrated.py"
 
 ROOM_MUTANTS = [
     Mutant(
+        "training: the nodes of partial labels are not passed on",
+        "training/_partial.py",
+        "weight=weight, node=self.node[batch.index])",
+        "weight=weight)",
+        "test_partial_labels.py -k loss_has_the_node",
+    ),
+    Mutant(
+        "data: samples with a node as label are tested",
+        "data/_partial.py",
+        "        others[part] = None if split is None else kept(split, place)\n",
+        "        others[part] = split\n",
+        "test_partial_labels.py -k test_split",
+    ),
+    Mutant(
         "training: logit adjustment changes predictions",
         "training/_model.py",
         "if target is None or self.logit_offset is None:",

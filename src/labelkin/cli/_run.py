@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Argument, Option
 
 from labelkin._checks import InputError
-from labelkin.cli._option_groups import words
+from labelkin.cli._option_groups import column_names, words
 from labelkin.cli._show import other_output_to_stderr, say, say_json, say_metrics, say_table
 
 if TYPE_CHECKING:
@@ -36,7 +36,13 @@ def evaluate(
     """Evaluate a run on its test set or on other data."""
     from labelkin.runs import evaluate as run_evaluation
 
-    given = {"data_dir": data_dir, "label": label, "text": text, "features": words(features), "on_error": on_error}
+    given = {
+        "data_dir": data_dir,
+        "label": column_names(label),
+        "text": text,
+        "features": words(features),
+        "on_error": on_error,
+    }
     options = {name: value for name, value in given.items() if value is not None}
     with other_output_to_stderr():
         result = run_evaluation(run, data, data_options=options)

@@ -12,9 +12,10 @@ from typer import Argument, Option
 
 from labelkin._checks import InputError
 from labelkin.cli._completion import complete_data, complete_objective
+from labelkin.cli._corpus_options import CorpusOptions
 from labelkin.cli._errors import suggest_resuming
 from labelkin.cli._option_groups import first_option_besides, with_option_groups
-from labelkin.cli._options import DATA, CorpusOptions, DataOptions, MethodOptions, TrainingOptions
+from labelkin.cli._options import DATA, DataOptions, MethodOptions, TrainingOptions
 from labelkin.cli._show import other_output_to_stderr, progress, say, say_json, say_metrics, say_status, typed_command
 
 

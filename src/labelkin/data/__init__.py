@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from labelkin.data._order import Ints as Ints
     from labelkin.data._order import shard as shard
     from labelkin.data._order import shuffled as shuffled
+    from labelkin.data._partial import joined as joined
     from labelkin.data._readers.arrays import CLASS_NAME_KEYS as CLASS_NAME_KEYS
     from labelkin.data._readers.arrays import TARGET_KEYS as TARGET_KEYS
     from labelkin.data._readers.arrays import check_finite as check_finite
@@ -102,6 +103,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_inventory": ["fetch_by_name", "inventory"],
         "_locate": ["find_or_download"],
         "_order": ["Ints", "shard", "shuffled"],
+        "_partial": ["joined"],
         "_readers.arrays": ["CLASS_NAME_KEYS", "TARGET_KEYS", "check_finite", "labels_beside"],
         "_readers.folders": ["SPLIT_NAMES"],
         "_readers.images": ["OnError"],

@@ -69,6 +69,7 @@ def _held(trained: Mapping[str, Any], samples: SampleFormat, path: Path) -> dict
     table = table_at(path)
     there = () if table is None else read_rows(table).columns
     for key, usual in (("label", LABEL in there), ("image", True)):
-        if key in held and held[key] not in there and usual:
+        named = [held[key]] if isinstance(held.get(key), str) else held.get(key, ())
+        if any(name not in there for name in named) and usual:
             del held[key]
     return held

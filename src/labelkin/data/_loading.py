@@ -21,6 +21,7 @@ from labelkin.structure import catalogue
 
 TABLES = (".csv", ".jsonl", ".parquet")
 TABLE_OPTIONS = ("label", "image", "features", *IMAGE_OPTIONS)
+PARTIAL = ("use", "drop", "none")
 TEXT_OPTIONS = ("text", "label", "encoder")
 
 
@@ -95,7 +96,7 @@ def load(
     classes: Sequence[str] | None = None,
     subset: float | None = None,
     label_noise: float = 0.0,
-    label: str | None = None,
+    label: str | Sequence[str] | None = None,
     image: str | None = None,
     features: Sequence[str] | None = None,
     labels: str | os.PathLike[str] | None = None,
@@ -108,6 +109,7 @@ def load(
     calibration: float = 0.0,
     folds: int | None = None,
     fold: int | None = None,
+    partial: str | None = None,
 ) -> Dataset:
     """Load a dataset by name or path.
 
@@ -127,7 +129,8 @@ def load(
         classes: Keep only these classes, in this order.
         subset: Keep only this fraction of every class's training samples.
         label_noise: Exchange this fraction of the training labels between classes that are paired at random (paper 004).
-        label: Column of the labels, for tables.
+        label: Column of the labels, for tables; or several, coarse to fine, which define the taxonomy. Where the finest ones
+            are empty, the label is an inner node of the taxonomy.
         image: Column of the image paths, for tables.
         features: Numeric columns, for tables.
         labels: File of the labels, for a `.npy` file of inputs.
@@ -147,6 +150,8 @@ def load(
 
         folds: Number of folds for cross-validation, if the dataset has no test split.
         fold: The fold that is the test split, from 0 to `folds` - 1.
+        partial: What becomes of training samples with an inner node as label: "use" (default) and "drop" keep them as
+            `Dataset.partial`, which objectives that learn from classes only refuse or leave out; "none" leaves them out.
 
     Returns:
         The dataset.
@@ -175,6 +180,10 @@ def load(
     given |= {"text": text, "encoder": encoder, "remove": remove}
     options = {key: value for key, value in given.items() if value is not None}
     title, found = read_set(name, data_dir=data_dir, download=download, options=options)
+    if partial is not None:
+        check_choice("partial", partial, PARTIAL)
+    if partial == "none":
+        found = found._replace(partial=None, partial_names=())
     if classes is not None:
         found = restricted(found, classes)
     found = divided(
@@ -204,6 +213,8 @@ def load(
         taxonomy=found.taxonomy,
         coarse_classes=found.coarse_classes,
         calibration=found.calibration,
+        partial=found.partial,
+        partial_names=found.partial_names,
     )
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from labelkin._checks import InputError, check_count, check_names, check_number, listed, near
 from labelkin.data._dataset import FileSplit, RawDataset, Split
+from labelkin.data._partial import restrict_partial
 
 Ints = npt.NDArray[np.int64]
 # One random stream per purpose, so that a split and label noise of the same seed are independent.
@@ -245,13 +246,14 @@ def restricted(found: RawDataset, classes: Sequence[str]) -> RawDataset:
         rows = split.take(torch.nonzero(place[split.targets] >= 0).flatten())
         return rows.with_targets(place[rows.targets])
 
-    return found._replace(
+    smaller = found._replace(
         classes=tuple(classes),
         train=kept(found.train),
         test=None if found.test is None else kept(found.test),
         val=None if found.val is None else kept(found.val),
         taxonomy=None if found.taxonomy is None else found.taxonomy.restrict(classes),
     )
+    return restrict_partial(smaller, smaller.taxonomy)
 
 
 def divided(
@@ -322,11 +324,12 @@ def with_noise(found: RawDataset, share: float, *, seed: int) -> RawDataset:
 
 def in_memory(found: RawDataset, *, stream: bool | None) -> RawDataset:
     """Read image files now, unless they are to be streamed or are too large for memory."""
-    splits = (found.train, found.test, found.val, found.calibration)
+    splits = (found.train, found.test, found.val, found.calibration, found.partial)
     files = [split for split in splits if isinstance(split, FileSplit)]
     large = sum(split.memory for split in files) > STREAM_ABOVE
     if large if stream is None else stream:
         return found
-    train, test, val, calibration = (split.in_memory() if isinstance(split, FileSplit) else split for split in splits)
+    read = [split.in_memory() if isinstance(split, FileSplit) else split for split in splits]
+    train, test, val, calibration, partial = read
     assert train is not None
-    return found._replace(train=train, test=test, val=val, calibration=calibration)
+    return found._replace(train=train, test=test, val=val, calibration=calibration, partial=partial)

@@ -115,7 +115,7 @@ def sample_format(
     dataset: Dataset,
     source: str | os.PathLike[str],
     *,
-    label: str | None = None,
+    label: str | Sequence[str] | None = None,
     image: str | None = None,
     features: Sequence[str] | None = None,
     text: str | None = None,

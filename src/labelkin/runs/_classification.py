@@ -17,7 +17,17 @@ from labelkin.runs._run_files import locked
 from labelkin.runs._setup import check_machine, environment, is_other_process, saved_context
 from labelkin.runs._spec import RunSpec
 from labelkin.runs._workspace import DataWorkspace
-from labelkin.training import Classify, Place, Progress, Trained, Trainer, build_model, check_accumulation, logit_offset
+from labelkin.training import (
+    Classify,
+    Place,
+    Progress,
+    Trained,
+    Trainer,
+    build_model,
+    check_accumulation,
+    classify,
+    logit_offset,
+)
 
 __all__ = ["COMMAND", "KIND", "check", "data_files", "fingerprint", "train"]
 
@@ -33,7 +43,7 @@ def check(spec: RunSpec, workspace: DataWorkspace) -> None:
         with torch.device("meta"):
             models.build(spec.backbone, shape)
     check_accumulation(OBJECTIVES[spec.objective], spec.settings)
-    Classify(workspace.dataset, workspace.context.tree()).batches(spec.settings, Place(torch.device("cpu")))
+    _task(spec, workspace).batches(spec.settings, Place(torch.device("cpu")))
     check_machine(spec.settings)
 
 
@@ -56,7 +66,7 @@ def train(
     model = build_model(
         spec.objective, options, backbone, dataset.shape, context, seed=spec.settings.seed, logit_offset=offset
     )
-    task = Classify(dataset, context.tree())
+    task = _task(spec, workspace)
     folder = None if path is None else RunFolder(os.fspath(path))
     trainer = Trainer(model, task, spec.settings, checkpoint=folder, progress=progress, log=log)
     with nullcontext() if folder is None or is_other_process() else locked(folder.path):
@@ -66,6 +76,11 @@ def train(
         if torch.distributed.is_initialized():
             torch.distributed.barrier()  # the first process writes the files that the others read
     return trained
+
+
+def _task(spec: RunSpec, workspace: DataWorkspace) -> Classify:
+    partial = str(spec.data_options.get("partial", "use"))
+    return classify(workspace.dataset, workspace.context.tree(), spec.objective, spec.settings, partial=partial)
 
 
 def data_files(spec: RunSpec) -> Iterator[Path]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from labelkin.training._packing import is_packed as is_packed
     from labelkin.training._packing import load_packed as load_packed
     from labelkin.training._packing import save_packed as save_packed
+    from labelkin.training._partial import classify as classify
     from labelkin.training._progress import Progress as Progress
     from labelkin.training._progress import Silent as Silent
     from labelkin.training._progress import progress_for as progress_for
@@ -46,6 +47,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "_checkpoint": ["Checkpoint", "State"],
+        "_partial": ["classify"],
         "_imbalance": ["check_logit_adjustment", "class_weights", "logit_offset"],
         "_interrupt": ["Diverged", "Interrupted"],
         "_loop": ["Trained", "Trainer"],

@@ -11,7 +11,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from labelkin import metrics
 from labelkin._checks import InputError, near
-from labelkin.data import AUGMENTATIONS, Batches, Dataset, Minibatch
+from labelkin.data import AUGMENTATIONS, Batches, Dataset, Minibatch, Split
 from labelkin.structure import Taxonomy
 from labelkin.training._decisions import decide_test, fit_calibration
 from labelkin.training._final_metrics import final_metrics
@@ -165,11 +165,17 @@ class Classify(Task):
         """The test set, and the validation set if there is one."""
         return ("test",) if self.dataset.val is None else ("val", "test")
 
+    @property
+    def trained(self) -> Split:
+        """The samples to train on."""
+        return self.dataset.train
+
     def batches(self, settings: Settings, place: Place) -> Batches:
         """Return shuffled, augmented and normalized batches of the training set."""
+        split = self.trained
         return Batches(
-            self.dataset.train,
-            batch_size=min(settings.batch_size, len(self.dataset.train)),
+            split,
+            batch_size=min(settings.batch_size, len(split)),
             shuffle=True,
             seed=settings.seed,
             device=place.device,

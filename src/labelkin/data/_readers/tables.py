@@ -14,6 +14,7 @@ import torch
 from labelkin._checks import InputError, check_names, listed, near
 from labelkin._extras import require
 from labelkin.data._dataset import ArraySplit, FileSplit, RawDataset, Split, class_names, positions
+from labelkin.data._partial import BELOW, label_path, with_paths
 from labelkin.data._readers.arrays import check_finite
 from labelkin.data._readers.folders import SPLIT_NAMES
 from labelkin.data._readers.images import SUFFIXES, OnError, choose_form
@@ -115,9 +116,9 @@ HINT = "name the numeric columns (--features), the column of image paths (--imag
 
 
 class Roles(NamedTuple):
-    """The columns of the label, of the image paths and of the numeric features."""
+    """The columns of the labels, coarse to fine, of the image paths and of the numeric features."""
 
-    label: str
+    labels: tuple[str, ...]
     image: str | None
     features: tuple[str, ...]
 
@@ -134,7 +135,7 @@ class Table(NamedTuple):
 def read_tables(
     paths: Mapping[str, Path],
     *,
-    label: str | None = None,
+    label: str | Sequence[str] | None = None,
     image: str | None = None,
     features: Sequence[str] | None = None,
     image_size: int | None = None,
@@ -144,7 +145,8 @@ def read_tables(
 
     Args:
         paths: Split -> file.
-        label: Column of the labels ("label" by default).
+        label: Column of the labels ("label" by default), or several, coarse to fine, that define the taxonomy. Where the finest
+            are empty, only a node above the class is known.
         image: Column of the image paths, relative to the table's folder (default: the first column with names of image files).
         features: Numeric columns (default: all others, if there is no column of images).
         image_size: Height and width that images are converted to.
@@ -157,7 +159,7 @@ def read_tables(
             _check_images(table, paths[part])
     if tables["train"].parts and len(tables) == 1:
         tables = _divided(tables["train"], paths["train"])
-    classes = class_names(tables["train"].labels)
+    classes = class_names(labels_in({part: t.labels for part, t in tables.items()}, several=is_several(label)))
     form = None
     if tables["train"].images:
         form = choose_form(tables["train"].images, image_size=image_size)
@@ -169,7 +171,33 @@ def read_tables(
         else:
             files = tuple(table.images)
             splits[part] = FileSplit(paths=files, targets=targets, form=form, on_error=on_error)
-    return RawDataset(classes, splits["train"], splits.get("test"), splits.get("val"))
+    found = RawDataset(classes, splits["train"], splits.get("test"), splits.get("val"))
+    return with_paths(found, [tuple(name.split(BELOW)) for name in classes]) if is_several(label) else found
+
+
+def label_columns(label: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the label columns that an option names."""
+    names = (LABEL,) if label is None else (label,) if isinstance(label, str) else tuple(label)
+    check_names("label", names)
+    return names
+
+
+def is_several(label: str | Sequence[str] | None) -> bool:
+    """Return whether an option names several label columns."""
+    return len(label_columns(label)) > 1
+
+
+def labels_in(labels: Mapping[str, Sequence[str]], *, several: bool) -> list[str]:
+    """Return the labels of the training rows, and the inner nodes among those of other rows if there are several columns."""
+    trained = list(labels["train"])
+    if not several:
+        return trained
+    above = {BELOW.join(path[:d]) for path in map(_path, trained) for d in range(1, len(path))}
+    return trained + [name for part, own in labels.items() if part != "train" for name in own if name in above]
+
+
+def _path(label: str) -> list[str]:
+    return label.split(BELOW)
 
 
 def _table(path: Path, roles: Roles) -> Table:
@@ -178,13 +206,13 @@ def _table(path: Path, roles: Roles) -> Table:
     _check_columns(path, columns, roles)
     place = {name: i for i, name in enumerate(columns)}
     wanted = [place[name] for name in roles.features]
-    divided = SPLIT in place and SPLIT not in (roles.label, *roles.features)
+    divided = SPLIT in place and SPLIT not in (*roles.labels, *roles.features)
     lines: list[str] = []
     table = Table([], [], np.empty((0, len(wanted)), dtype=np.float32), [])
     numbers: list[npt.NDArray[np.float32]] = []
     for line, row in rows:
         lines.append(f"line {line}")
-        table.labels.append(row_label(row[place[roles.label]], roles.label, path, line))
+        table.labels.append(row_labels([row[place[name]] for name in roles.labels], roles.labels, path, line))
         if divided:
             table.parts.append(row_part(row[place[SPLIT]], path, line))
         if roles.image is not None:
@@ -200,22 +228,24 @@ def _table(path: Path, roles: Roles) -> Table:
     return table._replace(features=values)
 
 
-def column_roles(path: Path, label: str | None, image: str | None, features: Sequence[str] | None) -> Roles:
+def column_roles(
+    path: Path, label: str | Sequence[str] | None, image: str | None, features: Sequence[str] | None
+) -> Roles:
     """Return the roles of the columns of the training table; the other tables use the same."""
     columns, rows = read_rows(path)
-    label = LABEL if label is None else label
+    labels = label_columns(label)
     if image is None and features is None:
         _, first = next(rows, (0, [""] * len(columns)))
         named = [
             name for name, value in zip(columns, first, strict=True) if Path(str(value)).suffix.lower() in SUFFIXES
         ]
-        image = next((name for name in named if name != label), None)
+        image = next((name for name in named if name not in labels), None)
     if image is not None:
-        return Roles(label, image, ())
-    rest = tuple(name for name in columns if name not in (label, SPLIT)) if features is None else tuple(features)
+        return Roles(labels, image, ())
+    rest = tuple(name for name in columns if name not in (*labels, SPLIT)) if features is None else tuple(features)
     if not rest:
-        raise InputError(f"{path}: expected at least one input column besides the label {label!r}.")
-    return Roles(label, None, rest)
+        raise InputError(f"{path}: expected at least one input column besides the label {listed(labels)}.")
+    return Roles(labels, None, rest)
 
 
 def missing_column(argument: str, name: str, columns: Sequence[str], path: Path) -> InputError:
@@ -233,7 +263,7 @@ def missing_column(argument: str, name: str, columns: Sequence[str], path: Path)
 
 
 def _check_columns(path: Path, columns: Sequence[str], roles: Roles) -> None:
-    wanted = {"label": (roles.label,), "image": (roles.image,) if roles.image else (), "features": roles.features}
+    wanted = {"label": roles.labels, "image": (roles.image,) if roles.image else (), "features": roles.features}
     for argument, names in wanted.items():
         for name in names:
             if name not in columns:
@@ -259,6 +289,13 @@ def row_label(value: Any, column: str, path: Path, line: int) -> str:
     if not text:
         raise InputError(f"{path}, line {line}: expected a label in column {column!r}, got an empty cell.")
     return text
+
+
+def row_labels(values: Sequence[Any], columns: Sequence[str], path: Path, line: int) -> str:
+    """Return the label in one cell, or the path in several."""
+    if len(columns) == 1:
+        return row_label(values[0], columns[0], path, line)
+    return label_path(values, columns, f"{path}, line {line}")
 
 
 def row_part(value: Any, path: Path, line: int) -> str:
