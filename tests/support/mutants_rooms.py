@@ -8,6 +8,20 @@ CALIBRATED = "test_calibrated.py"
 
 ROOM_MUTANTS = [
     Mutant(
+        "training: costs are read by answer and true class",
+        "training/_decisions.py",
+        "return costs.double()[target, answer]",
+        "return costs.double()[answer, target]",
+        "test_own_costs.py -k slow_loop",
+    ),
+    Mutant(
+        "runs: evaluate forgets the costs of the run",
+        "runs/_evaluate.py",
+        "matrix = trained if costs is None else",
+        "matrix = None if costs is None else",
+        "test_own_costs.py -k evaluates",
+    ),
+    Mutant(
         "training: the nodes of partial labels are not passed on",
         "training/_partial.py",
         "weight=weight, node=self.node[batch.index])",

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from typer import Option
 
+from labelkin.cli._class_options import ClassOptions
 from labelkin.cli._completion import complete_backbones
-from labelkin.cli._imbalance_options import ImbalanceOptions
 from labelkin.cli._option_groups import assignments, column_names, grids, seconds, whole_numbers, words
 
 DATA = (
@@ -209,7 +209,7 @@ class DataOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingOptions(ImbalanceOptions):
+class TrainingOptions(ClassOptions):
     """Options of `labelkin.training.Settings`."""
 
     epochs: Annotated[int, Option(help="Number of epochs.", rich_help_panel="Training")] = 10

@@ -31,6 +31,9 @@ def evaluate(
     text: Annotated[str | None, Option(help="Text column of a table. Default: the run's.")] = None,
     features: Annotated[str | None, Option(help="Feature columns of a table: a,b,c. Default: the run's.")] = None,
     on_error: Annotated[OnError | None, Option(help="On an unreadable image: stop or skip. Default: stop.")] = None,
+    costs: Annotated[
+        Path | None, Option(help="Costs by class name that decisions go by. Default: the run's.", metavar="FILE")
+    ] = None,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Evaluate a run on its test set or on other data."""
@@ -45,7 +48,7 @@ def evaluate(
     }
     options = {name: value for name, value in given.items() if value is not None}
     with other_output_to_stderr():
-        result = run_evaluation(run, data, data_options=options)
+        result = run_evaluation(run, data, data_options=options, costs=costs)
     if json:
         say_json({"data": result.data, "samples": result.samples, **result.metrics})
     else:

@@ -196,9 +196,8 @@ def _cost_notes(comparison: Comparison, name: str, spread: str) -> list[str]:
         return []
     basis = {row.basis for row in comparison.rows if row.basis}
     notes = [
-        "cost: mean tree distance from the true class to the decision, which is the class of least expected distance (CRM); "
-        f"lower is better. cost against {name}: its mean difference between runs with the same seed in percent of "
-        f"{name}'s cost, with the 95 % interval.{spread}"
+        f"cost: {_what_costs(comparison)}; lower is better. cost against {name}: its mean difference between runs with the "
+        f"same seed in percent of {name}'s cost, with the 95 % interval.{spread}"
     ]
     if any(not isnan(row.decided_accuracy) for row in comparison.rows):
         notes.append(
@@ -213,6 +212,12 @@ def _cost_notes(comparison: Comparison, name: str, spread: str) -> list[str]:
             "Costs are comparable only if they are calibrated; uncalibrated ones of earlier runs decide no verdict."
         )
     return notes
+
+
+def _what_costs(comparison: Comparison) -> str:
+    if comparison.costs is not None:
+        return f"mean cost of the decision by {comparison.costs}, which is the class of least expected cost (CRM)"
+    return "mean tree distance from the true class to the decision, which is the class of least expected distance (CRM)"
 
 
 def comparison_as_text(comparison: Comparison) -> str:
@@ -259,6 +264,7 @@ def comparison_as_dict(comparison: Comparison) -> dict[str, Any]:
         "reference": comparison.reference,
         "tree": comparison.tree,
         "built_tree": comparison.built_tree,
+        "costs": comparison.costs,
         "verdict": {**comparison.verdict._asdict(), "details": list(comparison.verdict.details)},
         "rows": [{**row._asdict(), "seeds": list(row.seeds)} for row in comparison.rows],
         "unfinished": [record.path.name for record in comparison.unfinished],

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from labelkin import models
 from labelkin.data import SPLIT_NAMES, Dataset, fingerprint, labels_beside, sample_format
@@ -71,7 +72,7 @@ def train(
     trainer = Trainer(model, task, spec.settings, checkpoint=folder, progress=progress, log=log)
     with nullcontext() if folder is None or is_other_process() else locked(folder.path):
         if folder is not None:
-            _begin(folder, spec, backbone, dataset, context, options)
+            _begin(folder, spec, backbone, dataset, context, options, task.costs)
         trained = trainer.fit(resume=resume)
         if torch.distributed.is_initialized():
             torch.distributed.barrier()  # the first process writes the files that the others read
@@ -80,7 +81,8 @@ def train(
 
 def _task(spec: RunSpec, workspace: DataWorkspace) -> Classify:
     partial = str(spec.data_options.get("partial", "use"))
-    return classify(workspace.dataset, workspace.context.tree(), spec.objective, spec.settings, partial=partial)
+    tree, costs = workspace.context.tree(), workspace.costs(spec)
+    return classify(workspace.dataset, tree, spec.objective, spec.settings, partial=partial, costs=costs)
 
 
 def data_files(spec: RunSpec) -> Iterator[Path]:
@@ -99,6 +101,7 @@ def _begin(
     dataset: Dataset,
     context: Context,
     options: Mapping[str, Any],
+    costs: Tensor | None,
 ) -> None:
     """Write the configuration of a new run. Only the first of several processes does it."""
     if (folder.path / "config.json").exists() or is_other_process():
@@ -120,6 +123,7 @@ def _begin(
         "samples": sample_format(dataset, spec.data, **spec.data_options)._asdict(),
         "mean": dataset.normalize.mean,
         "std": dataset.normalize.std,
+        **({} if costs is None else {"costs": costs}),
     }
     RunFolder.create(folder.path, config, setup)
 

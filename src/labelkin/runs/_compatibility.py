@@ -24,6 +24,7 @@ ADDED_SETTINGS: dict[str, Any] = {
     "sampler": "random",
     "class_weight": None,
     "logit_adjustment": 0.0,
+    "costs": None,
 }
 # (objective, revision) -> options that state the defaults of that revision
 FORMER_DEFAULTS: dict[tuple[str, int], dict[str, Any]] = {

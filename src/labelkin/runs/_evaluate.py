@@ -16,7 +16,7 @@ from labelkin.runs._identity import check_unchanged, data_changed
 from labelkin.runs._predictor import Predictor, existing_run_folder, load_run
 from labelkin.runs._setup import fastest_device
 from labelkin.runs._workspace import DataWorkspace
-from labelkin.training import decide_test, final_metrics
+from labelkin.training import costs_for, decide_test, final_metrics
 
 BATCH = 1024
 
@@ -47,6 +47,7 @@ def evaluate(
     data: str | os.PathLike[str] | None = None,
     *,
     data_options: Mapping[str, Any] | None = None,
+    costs: str | os.PathLike[str] | None = None,
 ) -> Evaluated:
     """Evaluate a finished classification run.
 
@@ -55,6 +56,8 @@ def evaluate(
         data: Other data with the same class names, in any order. Its test split is used, or all of it if it has none. Images
             are resized to the run's shape. None uses the run's own test set; it is refused if the data changed since training.
         data_options: Keyword arguments of `labelkin.data.load`. The columns of a table default to those of the run.
+        costs: A .csv or .npz file of costs by class name that decisions go by; by default the costs that the run was trained
+            with, or the distances in its tree.
 
     Returns:
         The name of the data, the number of samples and the metrics.
@@ -85,7 +88,11 @@ def evaluate(
     scores, target = _scored(predictor, split)
     found = final_metrics(predictor.model.objective, scores, target, predictor.taxonomy)
     if predictor.is_calibrated:
-        found |= decide_test(scores, target, predictor.taxonomy, predictor.calibration).metrics
+        trained = RunFolder(existing_run_folder(run)).setup.get("costs")
+        matrix = trained if costs is None else costs_for(costs, predictor.classes)
+        found |= decide_test(scores, target, predictor.taxonomy, predictor.calibration, matrix).metrics
+    elif costs is not None:
+        raise InputError(f"costs: {os.fspath(run)} recorded no calibration; train it again, or leave costs out.")
     return Evaluated(name, len(target), found)
 
 

@@ -16,7 +16,7 @@ from labelkin.data import Dataset
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.runs._identity import content_of, data_id
 from labelkin.runs._spec import RunSpec
-from labelkin.training import check_logit_adjustment, class_weights, context_for, resolved, taxonomy_for
+from labelkin.training import check_logit_adjustment, class_weights, context_for, costs_for, resolved, taxonomy_for
 
 T = TypeVar("T")
 
@@ -73,12 +73,18 @@ class DataWorkspace:
         return torch.bincount(self.dataset.train.targets, minlength=len(self.dataset.classes))
 
     def options(self, spec: RunSpec) -> dict[str, Any]:
-        """Return the options of the objective with names replaced by values, and with the class weights of the settings."""
+        """Return the options of the objective with values for names, and with the class weights and costs of the settings."""
         options = resolved(spec.options, self.context.classes)
         choice = options.get("class_weight", spec.settings.class_weight)
         if isinstance(choice, str):
             options["class_weight"] = class_weights(choice, self.counts, self.dataset.classes)
+        if options.get("expected_cost") and "costs" not in options and spec.settings.costs is not None:
+            options["costs"] = self.costs(spec)
         return options
+
+    def costs(self, spec: RunSpec) -> Tensor | None:
+        """Return the (K, K) costs that the settings name, in the order of the classes."""
+        return None if spec.settings.costs is None else costs_for(spec.settings.costs, self.dataset.classes)
 
     def try_objective(self, spec: RunSpec) -> None:
         """Build the objective if the spec sets options, so that a wrong value is reported before any training."""

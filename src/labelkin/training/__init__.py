@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from labelkin.training._build import taxonomy_for as taxonomy_for
     from labelkin.training._checkpoint import Checkpoint as Checkpoint
     from labelkin.training._checkpoint import State as State
+    from labelkin.training._cost_files import CostTable as CostTable
+    from labelkin.training._cost_files import costs_for as costs_for
+    from labelkin.training._cost_files import costs_in_order as costs_in_order
+    from labelkin.training._cost_files import read_costs as read_costs
     from labelkin.training._decisions import Calibration as Calibration
     from labelkin.training._decisions import decide_test as decide_test
     from labelkin.training._decisions import fit_calibration as fit_calibration
@@ -47,6 +51,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "_checkpoint": ["Checkpoint", "State"],
+        "_cost_files": ["CostTable", "costs_for", "costs_in_order", "read_costs"],
         "_partial": ["classify"],
         "_imbalance": ["check_logit_adjustment", "class_weights", "logit_offset"],
         "_interrupt": ["Diverged", "Interrupted"],

@@ -14,6 +14,7 @@ from labelkin._numpy_files import load_numpy
 from labelkin.data import ArraySplit, Dataset, FileSplit, class_vectors
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.structure import Taxonomy, load_tree
+from labelkin.training._cost_files import costs_for, has_names
 from labelkin.training._model import Model
 
 CONTEXT_IMAGES = 5_000  # images of a streamed data set that trees and relations are computed from
@@ -60,7 +61,7 @@ def resolved(options: Mapping[str, Any], classes: Sequence[str]) -> dict[str, An
 
     `vectors` may be an encoder's name or a file of class vectors. `relation` may be "embedding:" followed by such a name or
     file, or a file of K x K numbers. Other names of relations are left for the objective to resolve. `costs` may be a file of
-    K x K numbers.
+    K x K numbers, or of costs by class name.
     """
     found = dict(options)
     if isinstance(found.get("vectors"), str):
@@ -72,8 +73,13 @@ def resolved(options: Mapping[str, Any], classes: Sequence[str]) -> dict[str, An
         elif Path(relation).is_file():
             found["relation"] = _read_matrix("relation", Path(relation))
     if isinstance(costs := found.get("costs"), str):
-        found["costs"] = _read_matrix("costs", Path(costs))
+        found["costs"] = _costs(Path(costs), classes)
     return found
+
+
+def _costs(path: Path, classes: Sequence[str]) -> torch.Tensor:
+    """Read costs by class name, or K x K numbers in the order of the classes."""
+    return costs_for(path, classes) if has_names(path) else _read_matrix("costs", path)
 
 
 def _read_matrix(option: str, path: Path) -> torch.Tensor:

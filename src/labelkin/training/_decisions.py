@@ -72,14 +72,20 @@ class DecidedTest(NamedTuple):
     metrics: dict[str, float]
 
 
-def decide_test(scores: Tensor, target: Tensor, taxonomy: Taxonomy | None, calibration: Calibration) -> DecidedTest:
-    """Decide by the least expected cost under calibrated probabilities; costs are heights in the tree.
+def decide_test(
+    scores: Tensor,
+    target: Tensor,
+    taxonomy: Taxonomy | None,
+    calibration: Calibration,
+    costs: Tensor | None = None,
+) -> DecidedTest:
+    """Decide by the least expected cost under calibrated probabilities; costs are given, or heights in the tree.
 
     The metrics, NaN where undefined:
 
     temperature, calibration_samples   the calibration
     decided_cost, argmax_cost          mean cost of the decisions, and of the most probable classes
-    decided_accuracy, decided_severity accuracy of the decisions, and mean cost of the wrong ones
+    decided_accuracy, decided_severity accuracy of the decisions, and mean distance of the wrong ones in the tree
     decided_ahd5, decided_ahd20        average distance of the 5 and 20 classes of least expected cost (at most all classes)
     ahd5_floor, ahd20_floor            the least such distances that the tree allows
     decided_ece                        calibration error of the calibrated probabilities
@@ -91,6 +97,7 @@ def decide_test(scores: Tensor, target: Tensor, taxonomy: Taxonomy | None, calib
         target: (n,) the true classes.
         taxonomy: The tree over the classes. Without one, the decision is the most probable class, and costs are NaN.
         calibration: The result of `fit_calibration`.
+        costs: (K, K) costs by true class (row) and answer (column); by default heights in the tree.
 
     >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "vehicle": ["car"]})
     >>> scores = torch.tensor([[0.30, 0.28, 0.42]]).log()
@@ -100,20 +107,18 @@ def decide_test(scores: Tensor, target: Tensor, taxonomy: Taxonomy | None, calib
     """
     probs, k = calibration.probs(scores), min(FURTHER, scores.shape[-1])
     best = scores.argmax(-1)
-    answer, costs, best_costs = best, _unknown(target), _unknown(target)
+    answer, paid = best, _paid(best, target, taxonomy, costs)
+    best_paid = paid
     decided: decide.Decided | None = None
-    if taxonomy is not None:
-        best_costs = torch.from_numpy(taxonomy.distance("height", target.numpy(), best.numpy())).double()
-        costs = best_costs
-        if probs is not None:
-            decided = decide.compare_rules(probs, target, taxonomy, k=k).after
-            assert decided.distances is not None
-            answer, costs = decided.answer, decided.distances[:, 0].double()
+    if probs is not None and (taxonomy is not None or costs is not None):
+        decided = decide.compare_rules(probs, target, taxonomy, costs=costs, k=k).after
+        answer = decided.answer
+        paid = _paid(answer, target, taxonomy, costs)
     outputs = {
         "answer": answer,
         "argmax": best,
-        "cost": costs,
-        "argmax_cost": best_costs,
+        "cost": paid,
+        "argmax_cost": best_paid,
         "temperature": torch.tensor(calibration.temperature, dtype=torch.float64),
         "calibration_samples": torch.tensor(calibration.samples),
     }
@@ -121,8 +126,8 @@ def decide_test(scores: Tensor, target: Tensor, taxonomy: Taxonomy | None, calib
     found = {
         "temperature": calibration.temperature,
         "calibration_samples": float(calibration.samples),
-        "argmax_cost": float(best_costs.mean()),
-        "decided_cost": nan if probs is None else float(costs.mean()),
+        "argmax_cost": float(best_paid.mean()),
+        "decided_cost": nan if probs is None else float(paid.mean()),
         "decided_accuracy": nan if probs is None else float((answer == target).double().mean()),
         "decided_severity": nan if decided is None else decided.severity,
         "decided_ahd5": nan if distances is None else float(distances[:, :TOP].double().mean()),
@@ -144,5 +149,10 @@ def _least_distance(target: Tensor, taxonomy: Taxonomy, k: int) -> float:
     return metrics.least_average_distance(target, taxonomy, k=k).mean
 
 
-def _unknown(target: Tensor) -> Tensor:
-    return torch.full(target.shape, nan, dtype=torch.float64)
+def _paid(answer: Tensor, target: Tensor, taxonomy: Taxonomy | None, costs: Tensor | None) -> Tensor:
+    """Return the cost of each answer; NaN without costs and without a tree."""
+    if costs is not None:
+        return costs.double()[target, answer]
+    if taxonomy is None:
+        return torch.full(target.shape, nan, dtype=torch.float64)
+    return torch.from_numpy(taxonomy.distance("height", target.numpy(), answer.numpy())).double()

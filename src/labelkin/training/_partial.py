@@ -21,10 +21,18 @@ class PartialClassify(Classify):
         dataset: The data set. `dataset.partial` is trained on as well, if it is given.
         taxonomy: The tree for hierarchical metrics; by default the data set's own, if it has one.
         node: The inner node of each training sample, shape (n,), or -1 if its class is known; None if all classes are known.
+        costs: See `Classify`.
     """
 
-    def __init__(self, dataset: Dataset, taxonomy: Taxonomy | None = None, *, node: Tensor | None = None) -> None:
-        super().__init__(dataset, taxonomy)
+    def __init__(
+        self,
+        dataset: Dataset,
+        taxonomy: Taxonomy | None = None,
+        *,
+        node: Tensor | None = None,
+        costs: Tensor | None = None,
+    ) -> None:
+        super().__init__(dataset, taxonomy, costs=costs)
         self.node = node
 
     @property
@@ -59,7 +67,15 @@ def nodes_of(dataset: Dataset, taxonomy: Taxonomy) -> Tensor:
     return torch.cat([torch.full((len(dataset.train),), -1), nodes[dataset.partial.targets]])
 
 
-def classify(dataset: Dataset, taxonomy: Taxonomy, objective: str, settings: Settings, *, partial: str) -> Classify:
+def classify(
+    dataset: Dataset,
+    taxonomy: Taxonomy,
+    objective: str,
+    settings: Settings,
+    *,
+    partial: str,
+    costs: Tensor | None = None,
+) -> Classify:
     """Return the task of a run.
 
     Args:
@@ -69,12 +85,13 @@ def classify(dataset: Dataset, taxonomy: Taxonomy, objective: str, settings: Set
         settings: The training settings.
         partial: With "drop", an objective that learns from classes only leaves out the samples of `dataset.partial`; else it
             is refused if there are any.
+        costs: See `Classify`.
     """
     if dataset.partial is None:
-        return Classify(dataset, taxonomy)
+        return Classify(dataset, taxonomy, costs=costs)
     if not OBJECTIVES[objective].takes_nodes:
         if partial == "drop":
-            return Classify(dataset, taxonomy)
+            return Classify(dataset, taxonomy, costs=costs)
         able = [name for name, kind in OBJECTIVES.items() if kind.takes_nodes]
         raise InputError(
             f"objective: {objective!r} learns from classes only, but {counted(len(dataset.partial), 'training sample')} of "
@@ -85,4 +102,4 @@ def classify(dataset: Dataset, taxonomy: Taxonomy, objective: str, settings: Set
         raise InputError(
             "sampler: samples without a class cannot be balanced; use class_weight, or leave them out with --partial none."
         )
-    return PartialClassify(dataset, taxonomy, node=nodes_of(dataset, taxonomy))
+    return PartialClassify(dataset, taxonomy, node=nodes_of(dataset, taxonomy), costs=costs)

@@ -38,6 +38,8 @@ class Settings:
             .json file of weights by class name; None weighs them equally.
         logit_adjustment: The strength tau of logit adjustment, which adds tau times the logarithm of the class frequencies
             to the logits in training; 0 adds nothing.
+        costs: A .csv or .npz file of costs by class name, of the true class (rows) and the answer (columns), that decisions and
+            their metrics go by, and the term `expected_cost` of an objective; None takes the distances in the taxonomy.
         augment: Names of augmentations, with a number where they take one: "flip", "pad-crop:4".
         evaluation: "eval", or "batch-statistics" to evaluate in training mode, as some published results did.
         report: The epoch to report: "auto" (the best on validation data, or the last without any), "last" or "best-test".
@@ -76,6 +78,7 @@ class Settings:
     sampler: str = "random"
     class_weight: str | None = None
     logit_adjustment: float = 0.0
+    costs: str | None = None
     augment: tuple[str, ...] = ()
     evaluation: str = "eval"
     report: str = "auto"
@@ -122,12 +125,14 @@ class Settings:
             object.__setattr__(self, name, float(getattr(self, name)))
 
     def _check_imbalance(self) -> None:
-        """Check the settings for classes of different sizes."""
+        """Check the settings for classes of different sizes and costs."""
         check_choice("sampler", self.sampler, SAMPLERS)
         if not isinstance(self.class_weight, str | None):
             raise InputError(
                 f"class_weight: expected balanced, effective or the name of a file, got {self.class_weight!r}."
             )
+        if not isinstance(self.costs, str | None):
+            raise InputError(f"costs: expected the name of a file, got {self.costs!r}.")
         if self.sampler == "balanced" and self.balanced is not None:
             raise InputError(
                 "sampler: expected 'random' with balanced, which chooses the samples of each batch itself."

@@ -148,6 +148,8 @@ class Classify(Task):
     Args:
         dataset: The data set.
         taxonomy: The tree for hierarchical metrics; by default the data set's own, if it has one.
+        costs: (K, K) costs by true class (row) and answer (column) that the test samples are decided by; by default the
+            distances in the tree.
 
     Example:
         >>> from labelkin import data
@@ -155,8 +157,8 @@ class Classify(Task):
         ('test',)
     """
 
-    def __init__(self, dataset: Dataset, taxonomy: Taxonomy | None = None) -> None:
-        self.dataset = dataset
+    def __init__(self, dataset: Dataset, taxonomy: Taxonomy | None = None, *, costs: Tensor | None = None) -> None:
+        self.dataset, self.costs = dataset, costs
         self.taxonomy = dataset.taxonomy if taxonomy is None else taxonomy.reorder(dataset.classes)
         self._ordered: dict[str, Batches] = {}
 
@@ -246,7 +248,8 @@ class Classify(Task):
         part = "calibration" if self.dataset.val is None else "val"
         held = evaluate(part).outputs if part in self.dataset.splits else {}
         calibration = fit_calibration(model.objective, held.get("scores"), held.get("target"))
-        decided = decide_test(tested.outputs["scores"], tested.outputs["target"], self.taxonomy, calibration)
+        scores, target = tested.outputs["scores"], tested.outputs["target"]
+        decided = decide_test(scores, target, self.taxonomy, calibration, self.costs)
         kept = {f"calibration_{name}": held[name] for name in held}
         return Evaluation({**tested.metrics, **decided.metrics}, {**tested.outputs, **kept, **decided.outputs})
 

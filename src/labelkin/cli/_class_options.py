@@ -1,16 +1,16 @@
-"""Options of `labelkin.training.Settings` for classes of different sizes."""
+"""Options of `labelkin.training.Settings` for classes of different sizes and costs."""
 
 from dataclasses import dataclass
 from typing import Annotated
 
 from typer import Option
 
-PANEL = "Rare classes"
+PANEL = "Classes"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImbalanceOptions:
-    """Options of `labelkin.training.Settings` for classes of different sizes."""
+class ClassOptions:
+    """Options of `labelkin.training.Settings` for classes of different sizes and costs."""
 
     sampler: Annotated[
         str,
@@ -38,3 +38,12 @@ class ImbalanceOptions:
             rich_help_panel=PANEL,
         ),
     ] = 0.0
+    costs: Annotated[
+        str | None,
+        Option(
+            help="Costs by class name (.csv or .npz; rows: true class, columns: answer) for decisions and their metrics. "
+            "Default: distances in the tree.",
+            metavar="FILE",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
