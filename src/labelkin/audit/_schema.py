@@ -15,6 +15,7 @@ Kind = Literal["logits", "probs", "labels"]
 KINDS: tuple[Kind, ...] = ("logits", "probs", "labels")
 PREDICTED = "predicted"
 KIND_BY_NAME: dict[str, Kind] = {"logits": "logits", "probs": "probs", PREDICTED: "labels"}
+SHOWN = 5  # names listed in an error message
 Floats = npt.NDArray[np.float64]
 
 
