@@ -143,7 +143,7 @@ def test_the_loss_has_the_node_of_each_sample(table, objective):
     (batch,) = batches.epoch(0)
     tree, data = workspace.context.tree(), workspace.dataset
     assert len(batch.index) == len(data.train) + 36
-    model = build_model(objective, {}, "mlp", data.shape, workspace.context, seed=0)
+    model = build_model(objective, {}, "mlp", data.shape, workspace.context, seed=0).eval()  # keeps its state
     inputs = torch.cat([data.train.inputs, data.partial.inputs])
     names = [data.classes[t] for t in data.train.targets] + [data.partial_names[t] for t in data.partial.targets]
     node = torch.tensor([tree.node(name) if name in data.partial_names else -1 for name in names])

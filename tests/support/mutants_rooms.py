@@ -8,6 +8,20 @@ CALIBRATED = "test_calibrated.py"
 
 ROOM_MUTANTS = [
     Mutant(
+        "data: evaluate finds the categories of a table anew",
+        "data/_held_out.py",
+        "None if samples.columns is None else samples.categories or {}",
+        "None",
+        "test_tables_as_they_are.py -k lack_classes",
+    ),
+    Mutant(
+        "data: damaged UTF-8 is read as Windows-1252",
+        "data/_readers/rows.py",
+        "is_utf8 = is_utf8 or not content.isascii()",
+        "is_utf8 = False",
+        "test_tables_as_they_are.py -k damaged",
+    ),
+    Mutant(
         "training: costs are read by answer and true class",
         "training/_decisions.py",
         "return costs.double()[target, answer]",

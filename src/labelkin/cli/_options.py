@@ -15,8 +15,8 @@ from labelkin.cli._completion import complete_backbones
 from labelkin.cli._option_groups import assignments, column_names, grids, seconds, whole_numbers, words
 
 DATA = (
-    "A name from `labelkin data list`, a folder of images, a .npz, .npy, .csv, .jsonl or .parquet file, or sentence pairs "
-    "(FILE:FILE, FOLDER:en-de or multi30k:en-de)"
+    "A name from `labelkin data list`, a folder of images, a .npz, .npy, .csv, .tsv, .jsonl or .parquet file, or sentence "
+    "pairs (FILE:FILE, FOLDER:en-de or multi30k:en-de)"
 )
 
 
@@ -171,6 +171,9 @@ class DataOptions:
         Option(help="Feature columns of a table: a,b,c. Default: all other columns.", rich_help_panel="Data"),
     ] = None
     image: Annotated[str | None, Option(help="Column of image paths in a table.", rich_help_panel="Data")] = None
+    encoding: Annotated[
+        str | None, Option(help="Encoding of a .csv or .tsv file. Default: detected.", rich_help_panel="Data")
+    ] = None
     text: Annotated[str | None, Option(help="Text column of a table.", rich_help_panel="Data")] = None
     encoder: Annotated[
         str | None,

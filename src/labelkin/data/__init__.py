@@ -48,11 +48,11 @@ if TYPE_CHECKING:
     from labelkin.data._readers.arrays import TARGET_KEYS as TARGET_KEYS
     from labelkin.data._readers.arrays import check_finite as check_finite
     from labelkin.data._readers.arrays import labels_beside as labels_beside
+    from labelkin.data._readers.columns import parse_number as parse_number
     from labelkin.data._readers.folders import SPLIT_NAMES as SPLIT_NAMES
     from labelkin.data._readers.images import OnError as OnError
     from labelkin.data._readers.images import UnreadableImage as UnreadableImage
-    from labelkin.data._readers.tables import parse_number as parse_number
-    from labelkin.data._readers.tables import read_rows as read_rows
+    from labelkin.data._readers.rows import read_rows as read_rows
     from labelkin.data._readers.texts import TextSplit as TextSplit
     from labelkin.data._sets.sources import DATASETS as DATASETS
     from labelkin.data._sets.sources import MULTI30K as MULTI30K
@@ -107,7 +107,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_readers.arrays": ["CLASS_NAME_KEYS", "TARGET_KEYS", "check_finite", "labels_beside"],
         "_readers.folders": ["SPLIT_NAMES"],
         "_readers.images": ["OnError"],
-        "_readers.tables": ["parse_number", "read_rows"],
+        "_readers.columns": ["parse_number"],
+        "_readers.rows": ["read_rows"],
         "_sets.sources": ["MULTI30K", "MULTI30K_PLACE", "is_corpus"],
         "_splits": ["LEAST_CALIBRATION", "calibration_part"],
         "_unlabeled": ["SampleFormat", "UnlabeledBatch", "read_unlabeled", "sample_format"],

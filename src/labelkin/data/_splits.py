@@ -1,5 +1,6 @@
 """Split, restrict and subsample a dataset, and add label noise."""
 
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -8,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_count, check_names, check_number, listed, near
+from labelkin._checks import InputError, check_count, check_names, check_number, counted, listed, near
 from labelkin.data._dataset import FileSplit, RawDataset, Split
 from labelkin.data._partial import restrict_partial
 
@@ -38,7 +39,8 @@ def stratified(targets: Tensor, fraction: float, *, seed: int, classes: Sequence
 
     Args:
         targets: (n,) classes.
-        fraction: Fraction of each class to take out. At least one sample of each class is taken out, and one stays.
+        fraction: Fraction of each class to take out. At least one sample of each class is taken out, and one stays; the only
+            sample of a class stays, with a warning.
         seed: Seed of the split.
         classes: Names of the classes.
 
@@ -54,7 +56,12 @@ def stratified(targets: Tensor, fraction: float, *, seed: int, classes: Sequence
     """
     check_number("fraction", fraction, low=0, high=1, open_low=True)
     counts = _counts(targets, classes)
-    _check_two_samples(counts, classes)
+    alone = [classes[k] for k in np.flatnonzero(counts == 1).tolist()]
+    if alone:
+        warnings.warn(
+            f"{counted(len(alone), 'class', 'classes')} with one sample, which is trained on and not tested: {listed(alone)}.",
+            stacklevel=2,
+        )
     taken = _taken(targets, _quotas(counts, fraction, most=counts - 1), seed=seed, purpose=SPLIT)
     return Parts(torch.from_numpy(np.flatnonzero(~taken)), torch.from_numpy(np.flatnonzero(taken)))
 

@@ -53,8 +53,9 @@ def evaluate(
 
     Args:
         run: The folder of the run, or the result of `labelkin.train`.
-        data: Other data with the same class names, in any order. Its test split is used, or all of it if it has none. Images
-            are resized to the run's shape. None uses the run's own test set; it is refused if the data changed since training.
+        data: Other data with class names of the run, in any order; some may be missing. Its test split is used, or all of it if
+            it has none. Images are resized to the run's shape. None uses the run's own test set; it is refused if the data
+            changed since training.
         data_options: Keyword arguments of `labelkin.data.load`. The columns of a table default to those of the run.
         costs: A .csv or .npz file of costs by class name that decisions go by; by default the costs that the run was trained
             with, or the distances in its tree.
@@ -106,11 +107,6 @@ def _in_order(split: Split, classes: Sequence[str], wanted: Sequence[str], name:
     if unknown:
         hint = near(unknown[0], wanted)
         raise InputError(f"{name}: the run was not trained on the class {listed(unknown)}.{hint}")
-    missing = [known for known in wanted if known not in classes]
-    if missing:
-        raise InputError(
-            f"{name}: the class {listed(missing)} is missing; expected the {len(wanted)} classes of the run."
-        )
     place = torch.tensor([list(wanted).index(own) for own in classes])
     return split.with_targets(place[split.targets])
 

@@ -14,13 +14,13 @@ from labelkin.data._dataset import ArraySplit, RawDataset, Split, class_names, p
 from labelkin.data._encoders import DEFAULT, encoder
 from labelkin.data._encoders.hashed import Encoder
 from labelkin.data._partial import BELOW, with_paths
+from labelkin.data._readers.rows import read_rows
 from labelkin.data._readers.tables import (
     SPLIT,
     is_several,
     label_columns,
     labels_in,
     missing_column,
-    read_rows,
     row_labels,
     row_part,
 )
@@ -127,7 +127,11 @@ class TextRow(NamedTuple):
 
 
 def read_text_tables(
-    paths: Mapping[str, Path], *, text: str | None = None, label: str | Sequence[str] | None = None
+    paths: Mapping[str, Path],
+    *,
+    text: str | None = None,
+    label: str | Sequence[str] | None = None,
+    encoding: str | None = None,
 ) -> RawDataset:
     """Read one table per split, or `{"train": path}` only, which may have a column "split".
 
@@ -135,8 +139,9 @@ def read_text_tables(
         paths: Split -> file.
         text: Column of the texts ("text" by default). An empty text is refused.
         label: Column of the labels ("label" by default), or several, coarse to fine. All further columns are ignored.
+        encoding: The encoding of .csv and .tsv files, which is UTF-8 by default.
     """
-    tables = {part: read_texts(path, text=text, label=label) for part, path in paths.items()}
+    tables = {part: read_texts(path, text=text, label=label, encoding=encoding) for part, path in paths.items()}
     if len(tables) == 1 and any(row.part is not None for row in tables["train"]):
         tables = _divided(tables["train"], paths["train"])
     found = text_set(tables, source=str(paths["train"]), several=is_several(label))
@@ -160,10 +165,17 @@ def text_set(
     return RawDataset(names, splits["train"], splits.get("test"), splits.get("val"))
 
 
-def read_texts(path: Path, *, text: str | None = None, label: str | Sequence[str] | None = None) -> list[TextRow]:
+def read_texts(
+    path: Path,
+    *,
+    text: str | None = None,
+    label: str | Sequence[str] | None = None,
+    encoding: str | None = None,
+) -> list[TextRow]:
     """Return the rows of one table; empty texts are refused."""
-    check_utf8(path)
-    columns, rows = read_rows(path)
+    if encoding is None:
+        check_utf8(path)
+    columns, rows = read_rows(path, encoding=encoding)
     at_text, names = column_place("text", text or TEXT, columns, path), label_columns(label)
     at_labels = [column_place("label", name, columns, path) for name in names]
     at_part = columns.index(SPLIT) if SPLIT in columns and SPLIT not in (text, *names) else None
