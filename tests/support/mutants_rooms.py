@@ -443,9 +443,9 @@ ROOM_MUTANTS = [
     ),
     Mutant(
         "training: samples of inner nodes train the first class",
-        "training/_weighted.py",
-        "weight=batch.weight, node=node)",
-        "weight=batch.weight)",
+        "training/_partial.py",
+        "weight=weight, node=self.node[batch.index])",
+        "weight=weight)",
         f"{ESTIMATOR} -k inner_nodes_teach",
     ),
     Mutant(

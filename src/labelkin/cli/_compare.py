@@ -69,12 +69,12 @@ def compare(
     training: TrainingOptions,
 ) -> None:
     """Train several objectives with the same settings and print a table of results."""
-    from labelkin.comparison import check_runs, compare_plan, describe_plan, estimate, plan_for, read_plan
+    from labelkin.comparison import check_how, check_runs, compare_plan, describe_plan, estimate, plan_for, read_plan
     from labelkin.runs import DataCache
 
     form = output_format(json=json, markdown=markdown, csv=csv)
     sets = DataCache()
-    from_file = data.endswith((".yaml", ".yml"))
+    from_file, why = data.endswith((".yaml", ".yml")), ""
     if from_file:
         _check_alone(context)
         plan = read_plan(data)
@@ -88,7 +88,7 @@ def compare(
         options = {name: value for name, value in data_options.chosen().items() if name != "folds"}
         names: list[str] | None = words(objectives)
         if names is None:
-            names = _first_objectives(data, options, sets, method, grid, data_options.folds, training)
+            names, why = _first_objectives(data, options, sets, method, grid, data_options.folds, training)
         plan = plan_for(
             data,
             objectives=None if names == ["all"] else names,
@@ -103,7 +103,11 @@ def compare(
         )
     if html is not None and from_file:
         _check_page(html, *plan.data)
+    how = machine.chosen()
+    check_how(out, jobs=machine.jobs, engine=machine.engine, keep=keep)
     check_runs(plan.runs() if dry_run else _unfinished(plan, out), sets)
+    if why:
+        say_status(why)
     expected = None if machine.engine == "ray" else estimate(plan, out, data=sets, jobs=machine.jobs)
     if dry_run:
         say_status(describe_plan(plan, out))
@@ -117,7 +121,7 @@ def compare(
         if expected.seconds > LONG and not decided:
             _ask(named=objectives is not None)
     with suggest_resuming(typed_command), other_output_to_stderr():
-        compared = compare_plan(plan, out, keep=keep, data=sets, progress=progress, say=say_status, **machine.chosen())
+        compared = compare_plan(plan, out, keep=keep, data=sets, progress=progress, say=say_status, **how)
     say_comparisons(compared, form)
     if html is not None:
         write_pages(compared, html, sets)
@@ -141,16 +145,15 @@ def _first_objectives(
     grid: GridOptions,
     folds: int | None,
     training: TrainingOptions,
-) -> list[str]:
-    """Return objectives that suit the data and those that have options, and say why these."""
+) -> tuple[list[str], str]:
+    """Return objectives that suit the data and those that have options, and a sentence that says why these."""
     from labelkin.comparison import first_spec
     from labelkin.runs import first_choice
 
     spec = first_spec(data, taxonomy=method.taxonomy, data_options=options, folds=folds, training=training.settings())
     choice = first_choice(spec, sets)
     names = list(dict.fromkeys([*choice.compared, *method.options, *grid.grids]))
-    say_status(f"Comparing {', '.join(names)}, because {choice.reason}; --objectives names others, or all.")
-    return names
+    return names, f"Comparing {', '.join(names)}, because {choice.reason}; --objectives names others, or all."
 
 
 def _ask(*, named: bool) -> None:

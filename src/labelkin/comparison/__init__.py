@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from labelkin.comparison._estimate import estimate as estimate
     from labelkin.comparison._execute import Outcome as Outcome
     from labelkin.comparison._execute import best_grid_points as best_grid_points
+    from labelkin.comparison._execute import check_how as check_how
     from labelkin.comparison._execute import check_runs as check_runs
     from labelkin.comparison._execute import describe_plan as describe_plan
     from labelkin.comparison._execute import execute as execute
@@ -72,7 +73,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_api": ["compare_stored_runs", "first_spec", "plan_for"],
         "_demo": ["Demo", "demo"],
         "_estimate": ["estimate"],
-        "_execute": ["best_grid_points", "check_runs", "describe_plan", "is_finished"],
+        "_execute": ["best_grid_points", "check_how", "check_runs", "describe_plan", "is_finished"],
         "_plan": ["PROTOCOLS"],
         "_rows": ["DECIDING", "rows_of_decisions"],
         "_statistics": ["Paired", "better_by_chance", "paired"],

@@ -152,10 +152,8 @@ def execute(
         >>> [run.title for run in execute(plan, tempfile.mkdtemp()).finished]
         ['one-hot seed 0', 'one-hot seed 1']
     """
-    check_choice("engine", engine, ENGINES)
-    check_count("jobs", jobs)
-    check_choice("keep", keep, KEPT)
     folder = Path(store)
+    check_how(folder, jobs=jobs, engine=engine, keep=keep)
     runs = _once(plan.runs())
     waiting = [run for run in runs if not is_finished(folder, run)]
     cache = DataCache() if data is None else data
@@ -175,6 +173,16 @@ def execute(
     lost = {run.id for run, _ in work.failed}
     finished = [run for run in runs if run not in skipped and run.id not in lost]
     return Outcome(finished, skipped, work.failed, work.retries, monotonic() - work.begun)
+
+
+def check_how(store: Path, *, jobs: int, engine: str, keep: str) -> None:
+    """Check the arguments of `execute` that say how and where to train."""
+    check_choice("engine", engine, ENGINES)
+    check_count("jobs", jobs)
+    check_choice("keep", keep, KEPT)
+    above = next(folder for folder in (store, *store.parents) if folder.exists())
+    if not above.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(store))
 
 
 def _events(

@@ -62,7 +62,7 @@ def with_paths(found: RawDataset, paths: Sequence[Path]) -> RawDataset:
         rows = split.take(torch.nonzero(where[split.targets] >= 0).flatten())
         return rows.with_targets(where[rows.targets])
 
-    others: dict[str, Split | None] = {}
+    others: dict[str, Any] = {}
     for part in ("test", "val"):
         split: Split | None = getattr(found, part)
         others[part] = None if split is None else kept(split, place)

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from labelkin._checks import InputError, check_number, listed, near
 from labelkin.objectives import Objective
 from labelkin.relations import balanced_weights, effective_weights, log_priors
 
-CLASS_WEIGHTS = {"balanced": balanced_weights, "effective": effective_weights}
+CLASS_WEIGHTS: dict[str, Callable[[Any], Tensor]] = {"balanced": balanced_weights, "effective": effective_weights}
 
 
 def class_weights(choice: str, counts: Tensor, classes: Sequence[str]) -> Tensor:
