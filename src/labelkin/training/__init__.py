@@ -51,9 +51,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "_checkpoint": ["Checkpoint", "State"],
-        "_cost_files": ["CostTable", "costs_for", "costs_in_order", "read_costs"],
-        "_partial": ["classify"],
-        "_imbalance": ["check_logit_adjustment", "class_weights", "logit_offset"],
         "_interrupt": ["Diverged", "Interrupted"],
         "_loop": ["Trained", "Trainer"],
         "_model": ["Model"],
@@ -61,6 +58,9 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_task": ["Classify", "Place", "Task"],
     },
     internal={
+        "_cost_files": ["CostTable", "costs_for", "costs_in_order", "read_costs"],
+        "_imbalance": ["check_logit_adjustment", "class_weights", "logit_offset"],
+        "_partial": ["classify"],
         "_build": ["build_model", "context_for", "resolved", "taxonomy_for"],
         "_decisions": ["Calibration", "decide_test", "fit_calibration"],
         "_fabric": ["make_fabric"],
