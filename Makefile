@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-fast test-slow check docs site wheel fuzz mutants clean
+.PHONY: demo test test-fast test-slow kernels check docs site wheel fuzz mutants clean
 
 demo: $(VENV)/ready
 	$(BIN)/labelkin demo
@@ -20,6 +20,11 @@ test-fast: $(VENV)/ready
 # Browser tests, many processes, long training runs.
 test-slow: $(VENV)/ready
 	$(BIN)/pytest -n $(WORKERS) -m slow
+
+# The Triton kernels on small sizes in Triton's interpreter, without a GPU. Linux only: Triton has no other wheels.
+kernels: $(VENV)/ready
+	$(BIN)/pip install --quiet -c constraints.txt triton
+	TRITON_INTERPRET=1 LABELKIN_REQUIRE=triton $(BIN)/pytest -n $(WORKERS) -k triton tests/functional
 
 check: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -34,6 +34,7 @@ ROOMS = [
     "report",
     "training",
     "doors",
+    "serve",
 ]
 SUBPACKAGES = {
     "doors.lightning": "lightning.pytorch",
@@ -42,6 +43,9 @@ SUBPACKAGES = {
 NEEDS = {  # modules whose examples or imports need an optional package that the other modules of their room do without
     "labelkin.doors.lightning._module": "lightning.pytorch",
     "labelkin.doors.transformers._trainer": "accelerate",
+    "labelkin.serve._app": "fastapi",
+    "labelkin.serve._guard": "fastapi",
+    "labelkin.serve._server": "fastapi",
 }
 ESTIMATOR_METHODS = ["fit", "predict", "decision_function", "predict_proba", "predict_log_proba"]
 

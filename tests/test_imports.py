@@ -15,7 +15,7 @@ PUBLIC = [
     "OnlineLabelSmoothing", "PretrainedLabelEmbedding", "Retrospection", "SemanticSmoothing", "StaticLabels", "Taxonomy",
     "TreeSoftLabels", "UnitSphere", "__version__", "analysis", "audit", "audit_predictions", "bench", "compare", "comparison",
     "data", "decide", "doors", "evaluate", "functional", "load_run", "metrics", "models", "objectives", "papers", "relations",
-    "report", "runs", "structure", "train", "training", "translate",
+    "report", "runs", "serve", "structure", "train", "training", "translate",
 ]
 NAMES = [
     "adaptive-labels", "bilt", "compressed-label-embedding", "conditional-softmax", "confidence-penalty",

@@ -15,7 +15,7 @@ LINES = [  # from the top; rooms on one line don't import each other
     {"cli"},
     {"report"},
     {"papers"},
-    {"comparison", "audit", "translate", "bench", "doors"},
+    {"comparison", "audit", "translate", "bench", "doors", "serve"},
     {"runs"},
     {"training", "analysis"},
     {"objectives", "metrics", "decide", "models", "data"},

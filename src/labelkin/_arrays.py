@@ -123,8 +123,10 @@ def class_positions(argument: str, values: Any, classes: int, *, ndim: int | Non
 
 
 def reads_values(given: Tensor) -> bool:
-    """Return whether the values of a tensor can be read at no cost: on the CPU, outside of compiled code."""
-    return given.device.type == "cpu" and not torch.compiler.is_compiling()
+    """Return whether the values of a tensor can be read at no cost: on the CPU, but not in compiled code or `vmap`."""
+    if given.device.type != "cpu" or torch.compiler.is_compiling():
+        return False
+    return not torch._C._are_functorch_transforms_active()
 
 
 def ranked(scores: Tensor, k: int) -> Tensor:

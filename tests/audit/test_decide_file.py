@@ -321,18 +321,18 @@ def test_an_error_in_a_late_row_leaves_the_old_output(tmp_path: Path, monkeypatc
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no tree": ({"taxonomy": None}, "the rule 'crm' needs costs; pass --taxonomy or --costs"),
     "fallback without a threshold": ({"rule": "fallback"}, "needs either a coverage"),
-    "coverage and threshold": ({"coverage": 0.9, "threshold": 0.5, "labeled": "held.csv"}, "needs either a coverage"),
+    "coverage and threshold": ({"coverage": 0.9, "threshold": 0.5, "labeled": "held.csv"}, "leave one of them out"),
     "fallback without a tree": ({"taxonomy": None, "threshold": 0.5}, "the rule 'fallback' answers with nodes"),
     "coverage without samples": ({"coverage": 0.9}, "pass --labeled FILE"),
     "coverage of crm": (
         {"rule": "crm", "coverage": 0.9, "labeled": "held.csv"},
-        "only the rule 'fallback' has a coverage",
+        "coverage: applies to the rule 'fallback', got 'crm'",
     ),
     "coverage of 1": ({"coverage": 1, "labeled": "held.csv"}, "only the root is always right"),
     "coverage of 95": ({"coverage": 95, "labeled": "held.csv"}, r"coverage: expected a number in \(0, 1\]"),
     "temperature": ({"temperature": 0}, r"temperature: expected a number in \(0"),
     "threshold": ({"threshold": 2}, r"threshold: expected a number in \[0, 1\]"),
-    "rule": ({"rule": "best"}, "rule: expected one of 'crm', 'argmax', 'fallback', got 'best'"),
+    "rule": ({"rule": "best"}, "rule: expected one of 'argmax', 'crm', 'fallback', got 'best'"),
     "few labeled": ({"coverage": 0.99, "labeled": "held.csv"}, "at least 99 calibration samples"),
     "labeled with other classes": (
         {"source": "p.csv", "coverage": 0.9, "labeled": "p-other.csv", "columns": "p_*"},

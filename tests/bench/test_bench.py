@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from labelkin import InputError, metrics
 from labelkin.bench import (
     Timing,
+    time_fleet,
     time_many_labels,
     time_metrics,
     time_naa,
@@ -180,3 +181,19 @@ def test_training_times_count_steps_and_evaluations():
     assert row.end > 0
     assert row.first_step > 0
     assert row.loss < 6
+
+
+def test_fleet_times_are_throughputs_of_the_same_training(tmp_path):
+    found = time_fleet("label-smoothing", members=3, backbone="mlp", samples=120, batch=32, epochs=2, size=8)
+    assert min(found.alone, found.alone_end, found.fleet, found.fleet_end, found.begun) > 0
+    assert found.throughput == pytest.approx(
+        3 * (found.alone + found.alone_end) / (found.fleet + found.fleet_end), rel=1e-9
+    )
+    assert 0 <= found.loss_difference < 1e-4
+    file = tmp_path / "fleet.json"
+    options = ("--members", 2, "--backbone", "mlp", "--samples", 120, "--epochs", 2, "--size", 8)
+    shown = CliRunner().invoke(app, ["fleet", *map(str, options), "-o", str(file)])
+    assert "x the throughput of one after another" in shown.stdout
+    assert json.loads(file.read_text())["members"] == 2
+    with pytest.raises(InputError, match="members: expected a whole number of at least 2, got 1"):
+        time_fleet(members=1)

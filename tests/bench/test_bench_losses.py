@@ -21,7 +21,7 @@ def test_every_case_runs_and_agrees_with_float64(tmp_path):
     found = json.loads(out.read_text())
     assert found["benchmark"] == "losses"
     assert found["failures"] == {}
-    assert len(found["rows"]) == len(list(loss_cases.cases("cpu", None, small=True))) == 19
+    assert len(found["rows"]) == len(list(loss_cases.cases("cpu", None, small=True))) == 21
     for row in found["rows"]:
         assert row["loss_error"] < 1e-5
         assert row["grad_error"] < 1e-5

@@ -10,7 +10,7 @@ import pytest
 from labelkin import OBJECTIVES, InputError
 from labelkin.comparison import Plan, compare_plan, describe_plan, execute, read_plan
 from labelkin.comparison._api import compare_stored_runs
-from labelkin.comparison._execute import _Work, in_words
+from labelkin.comparison._work import Work, in_words
 from labelkin.runs import Store
 from labelkin.runs._identity import run_id
 from labelkin.runs._run_files import locked
@@ -301,7 +301,7 @@ def test_runs_that_would_not_end_in_time_are_not_begun(tmp_path: Path):
 
 @pytest.mark.long
 def test_what_a_budget_leaves_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(_Work, "_has_time", lambda self: self.done < 2)
+    monkeypatch.setattr(Work, "_has_time", lambda self: self.done < 2)
     command = ("compare", "--objectives", "one-hot,static-labels", "--seeds", "0,1", "--epochs", 1, "--budget", "90s")
     told = call(*command, "--out", tmp_path, "--json")
     left = (
@@ -311,7 +311,7 @@ def test_what_a_budget_leaves_out_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     found = json.loads(told.stdout)
     assert [row["seeds"] for row in found["rows"]] == [[0], [0]]
     assert [name.rpartition("-")[0] for name in found["not_begun"]] == ["one-hot-seed1", "static-labels-seed1"]
-    monkeypatch.setattr(_Work, "_has_time", lambda self: False)
+    monkeypatch.setattr(Work, "_has_time", lambda self: False)
     assert "2 runs of the plan have not started and are not in the table." in call(*command, "--out", tmp_path).stdout
     monkeypatch.undo()
     whole = call(*command[:-2], "--out", tmp_path, "--json")

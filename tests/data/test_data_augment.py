@@ -141,3 +141,14 @@ def test_normalize_matches_numpy(images):
 def test_bad_arguments(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_normalizing_leaves_the_images_as_they_were(dtype):
+    images = torch.arange(2 * 3 * 4 * 5).view(2, 3, 4, 5).to(dtype)
+    before = images.clone()
+    mean, std = torch.tensor([0.1, 0.2, 0.3]), torch.tensor([0.5, 0.6, 0.7])
+    found = Normalize(mean, std)(images)
+    values = before / 255 if dtype == torch.uint8 else before
+    assert torch.equal(found, (values - mean[:, None, None]) / std[:, None, None])
+    assert torch.equal(images, before)

@@ -4,9 +4,7 @@ Without a GPU the Triton kernels run in its interpreter, which `TRITON_INTERPRET
 """
 
 import math
-import os
 from functools import partial
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -17,7 +15,7 @@ from labelkin.bench import _loss_cases as loss_cases
 from labelkin.bench import _references as references
 from labelkin.functional import TreeIndex, tree_index
 from labelkin.functional import _kernels as kernels
-from labelkin.functional._kernels import cpu_leaves, fused
+from labelkin.functional._kernels import cpu_leaves
 from labelkin.functional._kernels import losses as fused_losses
 from labelkin.structure import Taxonomy
 from support.numeric import GAP
@@ -41,27 +39,6 @@ TREE_LOSSES = {  # on leaves, ours, the definition
 }
 every_loss = pytest.mark.parametrize("loss", TREE_LOSSES)
 every_kind = pytest.mark.parametrize("kind", loss_cases.KINDS)
-
-
-def use_for_every_size(monkeypatch):
-    monkeypatch.setattr(fused_losses, "SMALL", 0)
-    monkeypatch.setattr(fused_losses, "LITTLE", 0)
-
-
-@pytest.fixture(params=["cpu", "triton"])
-def device(request, monkeypatch):
-    use_for_every_size(monkeypatch)
-    if request.param == "cpu":
-        return "cpu"
-    if find_spec("triton") is None:
-        pytest.skip("Triton is not installed")
-    if torch.cuda.is_available():
-        return "cuda"
-    if os.environ.get("TRITON_INTERPRET") != "1":
-        pytest.skip("there is no GPU, and TRITON_INTERPRET=1 is not set")
-    for module in (fused, fused_losses):
-        monkeypatch.setattr(module, "uses_triton", lambda logits: True)
-    return "cpu"
 
 
 def named(parents, leaves=None):
@@ -137,8 +114,7 @@ def test_odd_widths(loss, leaves, device):
 @pytest.mark.long
 @every_loss
 @pytest.mark.parametrize("leaves", [1003, 2048])
-def test_wide_rows_on_the_cpu(loss, leaves, monkeypatch):
-    use_for_every_size(monkeypatch)
+def test_wide_rows_on_the_cpu(loss, leaves, for_every_size):
     for tree in ("unbalanced", "balanced", "star"):
         taxonomy = random_taxonomy(np.random.default_rng(1), leaves, tree)
         nodes = torch.randint(len(taxonomy), (40,), generator=torch.Generator().manual_seed(0))
@@ -147,9 +123,8 @@ def test_wide_rows_on_the_cpu(loss, leaves, monkeypatch):
 
 
 @pytest.mark.parametrize("scale", [2.0, 60.0])
-def test_prefix_sums_are_left_where_they_are_not_exact(scale, monkeypatch):
+def test_prefix_sums_are_left_where_they_are_not_exact(scale, for_every_size):
     """Large logits give subtrees a share far below float32's range; the result keeps its relative precision."""
-    use_for_every_size(monkeypatch)
     taxonomy = random_taxonomy(np.random.default_rng(1), 1003, "unbalanced")
     check_tree("hxe", taxonomy, "cpu", taxonomy.leaves[:40], scale=scale)
     check_tree("hxe", taxonomy, "cpu", taxonomy.leaves[:40], scale=scale, dtype=torch.float64, tolerance=1e-10)
@@ -236,8 +211,7 @@ def test_depth_weights_reduce_to_cross_entropy(device):
 
 @pytest.mark.long
 @every_loss
-def test_gradients_and_their_gradients_in_float64(loss, monkeypatch):
-    use_for_every_size(monkeypatch)
+def test_gradients_and_their_gradients_in_float64(loss, for_every_size):
     on_leaves, ours, _ = TREE_LOSSES[loss]
     taxonomy = named([-1, 0, 0, 1, 1, 2, 3, 3, 4, 5, 5, 5], [10, 6, 11, 7, 8, 9])
     index, target = tree_index(taxonomy), torch.tensor([10, 6, 4, 1])
@@ -267,9 +241,8 @@ def test_leading_shapes_strides_and_normalization(device):
 
 @pytest.mark.long
 @every_loss
-def test_compiled_losses_are_the_eager_ones(loss, monkeypatch):
+def test_compiled_losses_are_the_eager_ones(loss, for_every_size, monkeypatch):
     """Through the custom operator, with the index built before."""
-    use_for_every_size(monkeypatch)
     on_leaves, ours, _ = TREE_LOSSES[loss]
     taxonomy = named([-1, 0, 0, 1, 1, 2, 3, 3, 4, 5, 5, 5])
     index = tree_index(taxonomy)

@@ -155,3 +155,26 @@ def test_an_embedding_learned_on_digits_is_no_longer_the_identity():
     assert (learned.argmax(-1) == torch.arange(10)).all()
     others = learned.masked_select(~torch.eye(10, dtype=torch.bool))
     assert others.std() > 0.05
+
+
+def in_small_chunks(objective: LabelEmbedding, monkeypatch: pytest.MonkeyPatch) -> torch.Tensor:
+    monkeypatch.setattr("labelkin.objectives._label_embedding_chunked.CHUNK", 8)
+    features = torch.randn(6, 7, generator=generator(1), dtype=torch.float64)
+    return in_chunks(objective, features, torch.arange(6) % 4).total
+
+
+def test_the_closed_form_leaves_the_terms_of_a_subclass_alone(monkeypatch: pytest.MonkeyPatch):
+    class Doubled(LabelEmbedding):
+        def _sample_terms(self, outputs, batch):
+            terms = super()._sample_terms(outputs, batch)
+            return terms._replace(hard=2 * terms.hard)
+
+    plain, doubled = embedding(features=7), embedding(Doubled, features=7)
+    assert in_small_chunks(doubled, monkeypatch) > 1.1 * in_small_chunks(plain, monkeypatch)
+
+
+def test_the_closed_form_leaves_heads_with_hooks_alone(monkeypatch: pytest.MonkeyPatch):
+    objective = embedding(features=7)
+    plain = in_small_chunks(objective, monkeypatch)
+    objective.head.register_forward_hook(lambda module, given, output: 3 * output)
+    assert not torch.isclose(in_small_chunks(objective, monkeypatch), plain)

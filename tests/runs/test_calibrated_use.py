@@ -9,12 +9,11 @@ import pytest
 import torch
 
 import labelkin
-from labelkin import InputError, Taxonomy
+from labelkin import InputError, Taxonomy, decide
 from labelkin.audit import audit
 from labelkin.data import load
 from labelkin.report._inspect_run import RunData, RunInspector
 from labelkin.runs import RunFolder, Store, evaluate, export_model, load_run, write_predictions
-from labelkin.runs._answers import answers
 from support.commands import call, refused
 
 INPUTS = load("digits").test.inputs
@@ -74,19 +73,12 @@ def test_each_rule_gives_its_answers(home: Path):
     assert (loose.positions >= 0).all()
 
 
-def test_the_default_threshold_of_a_fallback_is_a_half():
-    tree = Taxonomy.from_nested(TREE)
-    probs = torch.softmax(torch.randn(50, 10, generator=torch.Generator().manual_seed(0)), -1)
-    plain, half = (answers(probs.log(), probs, tree, "fallback", threshold=value) for value in (None, 0.5))
-    assert torch.equal(plain.nodes, half.nodes)
-
-
 def test_options_of_another_rule_and_missing_probabilities_are_refused(home: Path):
     model = load_run(home / "one-hot")
     with pytest.raises(InputError, match="threshold: applies to the rule 'fallback', got 'crm'"):
         model.predict(INPUTS, decide="crm", threshold=0.5)
     with pytest.raises(InputError, match="costs: apply to the rule 'crm', got 'argmax'"):
-        model.predict(INPUTS, costs=torch.eye(10))
+        model.predict(INPUTS, decide="argmax", costs=torch.eye(10))
     with pytest.raises(InputError, match="was built from its data"):
         model.predict(INPUTS, decide="fallback")
     with pytest.raises(InputError, match="decide: expected"):
@@ -115,10 +107,95 @@ def test_the_command_writes_answers_of_a_rule_and_all_probabilities(home: Path, 
     (tmp_path / "costs.csv").write_text("\n".join([header, *(f"{k}," + ",".join("0111111111") for k in range(10))]))
     assert call(*command, tmp_path / "q.jsonl", "--decide", "crm", "--costs", tmp_path / "costs.csv").exit_code == 0
     assert {json.loads(line)["class"] for line in (tmp_path / "q.jsonl").read_text().splitlines()} == {"0"}
-    assert "applies to the rule 'fallback'" in refused(*command, tmp_path / "r.csv", "--threshold", "0.5")
+    assert "applies to the rule 'fallback'" in refused(
+        *command, tmp_path / "r.csv", "--decide", "crm", "--threshold", "0.5"
+    )
     assert "there is no file" in refused(
         *command, tmp_path / "r.csv", "--decide", "crm", "--costs", tmp_path / "none.csv"
     )
+
+
+def test_a_coverage_takes_temperature_and_threshold_from_different_held_out_samples(home: Path):
+    outputs, model = RunFolder(home / "given").outputs(), load_run(home / "given")
+    scores, target = outputs["calibration_scores"].double(), outputs["calibration_target"]
+    first, second = decide.split_halves(len(target))
+    warm = decide.Temperature().fit(scores[first], target[first], prior=1.0).value
+    assert warm is not None
+    held = decide.node_probs((scores[second] / warm).softmax(-1), model.taxonomy)
+    safe = decide.GuaranteedFallback(0.1).fit(held, target[second], model.taxonomy)
+    probs = (model.predict(INPUTS).scores.double() / warm).softmax(-1)
+    expected = safe.apply(decide.node_probs(probs, model.taxonomy), model.taxonomy)
+    found = model.predict(INPUTS, coverage=0.9)
+    assert found.nodes is not None
+    assert torch.equal(found.nodes, expected)
+    assert not torch.equal(found.nodes, expected[0].expand_as(expected))
+    again = model.predict(INPUTS, decide=model.rule("fallback", coverage=0.9))
+    assert again.nodes is not None
+    assert torch.equal(again.nodes, expected)
+    torch.testing.assert_close(found.all_probabilities, probs.float())
+    right = [
+        node in model.taxonomy.ancestors(int(model.taxonomy.leaves[k]))
+        for node, k in zip(expected.tolist(), load("digits").test.targets.tolist(), strict=True)
+    ]
+    assert np.mean(right) > 0.8  # single splits may fall a little below .9
+
+
+def test_a_coverage_that_the_run_cannot_give_is_refused(home: Path, tmp_path: Path):
+    labelkin.train("digits", "one-hot", out=tmp_path / "run", epochs=1, calibration=0, taxonomy=home / "tree.json")
+    with pytest.raises(InputError, match="keeps no held-out samples"):
+        load_run(tmp_path / "run").predict(INPUTS, coverage=0.9)
+    model = load_run(home / "given")
+    with pytest.raises(InputError, match="at least 99 calibration samples besides those for the temperature, got 72"):
+        model.predict(INPUTS, coverage=0.99)
+    with pytest.raises(InputError, match="only the root is always right"):
+        model.predict(INPUTS, coverage=1)
+    with pytest.raises(InputError, match="leave one of them out"):
+        model.predict(INPUTS, coverage=0.9, threshold=0.5)
+    with pytest.raises(InputError, match="pass them to rule"):
+        model.predict(INPUTS, decide=model.rule(), coverage=0.9)
+
+
+def test_the_command_explains_answers_with_a_guarantee(home: Path, tmp_path: Path):
+    command = ("predict", home / "given", home / "x.npy", "-o", tmp_path / "p.csv")
+    assert call(*command, "--coverage", "0.9", "--explain", "--all-probs").exit_code == 0
+    model, rows = load_run(home / "given"), list(csv.DictReader((tmp_path / "p.csv").open()))
+    found = model.predict(INPUTS, coverage=0.9)
+    assert [row["class"] for row in rows] == found.classes
+    assert list(rows[0])[:6] == ["input", "row", "class", "probability", "path", "why"]
+    for row in rows[:40]:
+        names = row["path"].split("/")[1:] or ["root"]
+        below = {name: sum(float(row[f"p_{k}"]) for k in members) for name, members in TREE.items()}
+        every = {"root": 1.0, **below, **{k: float(row[f"p_{k}"]) for k in "0123456789"}}
+        assert [step.split(" ")[0] for step in row["why"].split(" > ")] == names
+        shown = [float(step.split(" ")[1]) for step in row["why"].split(" > ")]
+        assert shown == pytest.approx([every[name] for name in names], abs=0.006)
+    assert "has no taxonomy" in refused(
+        "predict", home / "one-hot", home / "x.npy", "-o", tmp_path / "q.csv", "--explain"
+    )
+    assert "has no probabilities" in refused(
+        "predict", home / "plain", home / "x.npy", "-o", tmp_path / "q.csv", "--explain"
+    )
+
+
+def test_asymmetric_costs_of_the_command_follow_the_class_names(home: Path, tmp_path: Path):
+    """A missed 9 costs 50 and a wrong 9 costs 1; the table lists the classes in another order."""
+    names = list("9876543210")
+    rows = [[0 if true == given else 50 if true == "9" else 1 for given in names] for true in names]
+    lines = [",".join(["", *names]), *(",".join([name, *map(str, row)]) for name, row in zip(names, rows, strict=True))]
+    (tmp_path / "costs.csv").write_text("\n".join(lines))
+    told = call(
+        "predict", home / "given", home / "x.npy", "-o", tmp_path / "p.jsonl", "--costs", tmp_path / "costs.csv"
+    )
+    assert told.exit_code == 0, told.stderr
+    answers = [json.loads(line)["class"] for line in (tmp_path / "p.jsonl").read_text().splitlines()]
+    probs = load_run(home / "given").predict(INPUTS).all_probabilities
+    assert probs is not None
+    expected = []
+    for row in probs.double().tolist():
+        paid = {j: sum(p * (0 if i == j else 50 if i == 9 else 1) for i, p in enumerate(row)) for j in range(10)}
+        expected.append(str(min(paid, key=lambda j: (round(paid[j], 9), -row[j]))))
+    assert answers == expected
+    assert answers != load_run(home / "given").predict(INPUTS).classes
 
 
 def test_evaluation_repeats_the_calibrated_decisions(home: Path):
@@ -131,7 +208,8 @@ def test_evaluation_repeats_the_calibrated_decisions(home: Path):
 @pytest.mark.parametrize("name", ["one-hot", "static-labels"])
 def test_the_temperature_is_inside_the_exported_program(name: str, home: Path, tmp_path: Path):
     export_model(home / name, tmp_path / "model.pt2")
-    log_probs = torch.export.load(tmp_path / "model.pt2").module()(INPUTS)
+    pixels = INPUTS.permute(0, 2, 3, 1).expand(-1, -1, -1, 3)
+    log_probs = torch.export.load(tmp_path / "model.pt2").module()(pixels)["log_probs"]
     expected = load_run(home / name).predict(INPUTS).all_probabilities
     torch.testing.assert_close(log_probs.exp(), expected, atol=1e-4, rtol=1e-3)
 

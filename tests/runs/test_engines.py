@@ -100,8 +100,8 @@ def test_a_worker_that_dies_is_replaced_and_its_run_gone_on_with(whole: Path, tm
     started: list[processes.Worker] = []
 
     class Counted(processes.Worker):
-        def __init__(self, inbox) -> None:
-            super().__init__(inbox)
+        def __init__(self, *given) -> None:
+            super().__init__(*given)
             started.append(self)
 
     monkeypatch.setattr(processes, "Worker", Counted)

@@ -12,7 +12,6 @@ import torch
 import labelkin
 from labelkin.data._readers.images import ImageForm, read_image
 from labelkin.runs import RunFolder, evaluate
-from labelkin.runs import _export_model as exporting
 from support.commands import FOUND, PIXELS, call, files_below, refused, write_images
 
 pytestmark = pytest.mark.long
@@ -289,58 +288,3 @@ def test_the_data_trained_on_stands_for_its_own_test_set(home):
     whole = evaluate(home / "nested", home / "photos")
     assert whole.samples == 24  # a fifth of 120, not what was trained on
     assert whole.metrics["accuracy"] == RunFolder(home / "nested").final["accuracy"]
-
-
-# export
-
-
-def log_probs(run, pixels):
-    return torch.log_softmax(scores_of(run, pixels)[0], -1)
-
-
-def test_a_pt2_file_gives_the_models_log_probabilities(home, tmp_path):
-    result = call("export", home / "nested", "-o", tmp_path / "model.pt2")
-    assert result.exit_code == 0, result.stderr
-    extra = {"classes.json": ""}
-    program = torch.export.load(tmp_path / "model.pt2", extra_files=extra).module()
-    assert json.loads(extra["classes.json"]) == ["0", "8", "1", "7"]
-    for count in (1, 7):
-        expected = log_probs(home / "nested", PIXELS[:count, None])
-        assert torch.allclose(program(torch.from_numpy(PIXELS[:count, None])), expected, atol=1e-4)
-
-
-@pytest.mark.parametrize("run", ["nested", "columns"])
-def test_an_onnx_file_gives_the_models_log_probabilities(run, home, tmp_path):
-    onnx = pytest.importorskip("onnx")
-    pytest.importorskip("onnxscript")
-    from onnx.reference import ReferenceEvaluator
-
-    result = call("export", home / run, "-o", tmp_path / "model.onnx")
-    assert result.exit_code == 0, result.stderr
-    assert "checked with" in result.stdout
-    model = onnx.load(tmp_path / "model.onnx")
-    model_classes = json.loads({entry.key: entry.value for entry in model.metadata_props}["classes"])
-    assert tuple(model_classes) == labelkin.load_run(home / run).classes
-    inputs = PIXELS[:6, None] if run == "nested" else FOUND.data[:6].astype(np.float32)
-    (found,) = ReferenceEvaluator(model).run(None, {"inputs": inputs})
-    expected = labelkin.load_run(home / run).predict(inputs).scores
-    assert torch.allclose(torch.from_numpy(found), expected, atol=1e-4)
-
-
-def test_what_cannot_be_exported_is_refused_and_nothing_is_written(home, tmp_path, monkeypatch):
-    told = refused("export", home / "static-labels", "-o", tmp_path / "m.pt2")
-    assert "StaticLabels defines no probabilities" in told
-    assert "ends in .onnx or .pt2" in refused("export", home / "one-hot", "-o", tmp_path / "m.pt")
-    forward = exporting.Portable.forward
-    real = exporting._program
-
-    def wrong(module, samples):
-        """What is exported is not the model that it is compared with."""
-        monkeypatch.setattr(exporting.Portable, "forward", lambda self, inputs: 2 * forward(self, inputs))
-        program = real(module, samples)
-        monkeypatch.setattr(exporting.Portable, "forward", forward)
-        return program
-
-    monkeypatch.setattr(exporting, "_program", wrong)
-    assert "differs from the model" in refused("export", home / "one-hot", "-o", tmp_path / "m.pt2")
-    assert files_below(tmp_path) == []

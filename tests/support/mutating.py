@@ -17,7 +17,20 @@ ROOT = Path(__file__).resolve().parents[2]
 AT_ONCE = 2  # mutants that run at the same time, each in its own copy
 EXPECTED_ROOMS = (
     *("structure", "relations", "functional", "objectives", "metrics", "decide", "models", "analysis", "data"),
-    *("training", "runs", "comparison", "translate", "papers", "audit", "report", "cli", "bench", "doors", "docs"),
+    *(
+        "training",
+        "runs",
+        "comparison",
+        "translate",
+        "papers",
+        "audit",
+        "report",
+        "cli",
+        "bench",
+        "doors",
+        "serve",
+        "docs",
+    ),
     "root",
 )
 

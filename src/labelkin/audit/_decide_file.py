@@ -4,6 +4,7 @@ import csv
 import io
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -16,12 +17,13 @@ from torch import Tensor
 from labelkin._checks import InputError, check_names, check_number, listed
 from labelkin._files import open_whole
 from labelkin.audit._costs import in_class_order, read_costs
-from labelkin.audit._decide_rules import By, Rule, choose_rule, scaled_scores, warn_of_shift
+from labelkin.audit._decide_rules import Ready, choose_rule, scaled_scores, warn_of_shift
 from labelkin.audit._doubts import first_matches
 from labelkin.audit._names import FROM_TREE, TreeChoice, is_built_in, load_taxonomy, read_names, restrict_tree
 from labelkin.audit._predictions import Predictions, check_predictions, checked_probs, doubt, read_raw
 from labelkin.audit._schema import Fields
 from labelkin.audit._stream import Chunk, Stream, open_stream
+from labelkin.decide import ANSWER_KINDS, GuaranteeKind, Rule
 from labelkin.decide import explain as explanations
 from labelkin.structure import Taxonomy
 
@@ -75,7 +77,7 @@ def decide_file(
     coverage: float | None = None,
     threshold: float | None = None,
     labeled: str | os.PathLike[str] | None = None,
-    by: By = "all",
+    by: GuaranteeKind = "all",
     explain: bool = False,
     classes: Sequence[str] | str | os.PathLike[str] | None = None,
     target: str | None = None,
@@ -140,7 +142,8 @@ def decide_file(
         threshold=threshold,
         labeled=labeled is not None,
     )
-    _check_numbers(temperature, coverage, threshold)
+    if temperature is not None:
+        check_number("temperature", temperature, low=0, open_low=True)
     if explain and taxonomy is None:
         raise InputError("explain: the path of an answer is a path in a tree; pass --taxonomy.")
     check_output(output, inputs=(source, labeled, taxonomy, costs, classes))
@@ -160,7 +163,8 @@ def decide_file(
         )
     tree = restrict_tree(taxonomy, whole, names)
     matrix = None if costs is None else in_class_order(read_costs(costs), names)
-    ready = Rule(chosen, names, tree, matrix, 1.0 if temperature is None else float(temperature), threshold)
+    scale = 1.0 if temperature is None else float(temperature)
+    ready = Ready(Rule(chosen, tree, matrix, threshold, temperature=scale), names)
     if labeled is not None:
         samples = _labeled(labeled, stream, fields, names)
         ready = ready.fitted(samples, temperature=temperature, coverage=coverage, by=by, seed=seed)
@@ -188,17 +192,6 @@ def _is_ours(path: Path) -> bool:
         header = next(csv.reader([file.readline()]), [])
     ends = header[:-1] if header[-1:] == [PATH] else header
     return tuple(ends[-len(WRITTEN) :]) == WRITTEN
-
-
-def _check_numbers(temperature: float | None, coverage: float | None, threshold: float | None) -> None:
-    if temperature is not None:
-        check_number("temperature", temperature, low=0, open_low=True)
-    if coverage is not None:
-        check_number("coverage", coverage, low=0, high=1, open_low=True)
-        if coverage == 1:
-            raise InputError("coverage: only the root is always right; expected a number below 1, such as 0.95, got 1.")
-    if threshold is not None:
-        check_number("threshold", threshold, low=0, high=1)
 
 
 def _class_names(
@@ -230,55 +223,55 @@ def _labeled(path: str | os.PathLike[str], stream: Stream, fields: Fields, names
 
 
 def _write(
-    path: Path, chunks: Iterator[Chunk], stream: Stream, rule: Rule, *, explain: bool, seed: int
+    path: Path, chunks: Iterator[Chunk], stream: Stream, ready: Ready, *, explain: bool, seed: int
 ) -> FileDecisions:
     written = (*WRITTEN, PATH) if explain else WRITTEN
     taken = [name for name in stream.kept if name in (*WRITTEN, PATH)]
     if taken:
         raise InputError(f"columns: the output has a column {taken[0]!r} of its own; rename that of the input.")
-    sample = Sample(len(rule.classes), seed)
-    counts = np.zeros(3, dtype=np.int64)
-    changed = samples = 0
+    rule, tree = ready.rule, ready.rule.taxonomy
+    sample = Sample(len(ready.classes), seed)
+    counts: Counter[str] = Counter()
+    changed = 0
     with open_whole(path) as raw:
         file = io.TextIOWrapper(raw, encoding="utf-8", newline="", write_through=True)
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow((*stream.kept, *written))
         for chunk in chunks:
-            probs = _probs(chunk, stream, rule)
+            probs = _probs(chunk, stream, rule.temperature)
             answers = rule.answer(probs)
-            kinds = _kinds(answers.nodes, rule.tree)
-            columns: list[Sequence[Any]] = [answers.names, [KINDS[at] for at in kinds], _short(answers.probs)]
-            if explain and rule.tree is not None:
-                columns.append([str(reason) for reason in explanations(probs, rule.tree, answers.nodes)])
+            names, kinds = ready.names(answers.nodes), rule.kinds(answers.nodes)
+            columns: list[Sequence[Any]] = [names, kinds, _short(answers.probs.tolist())]
+            if explain and tree is not None:
+                columns.append([str(reason) for reason in explanations(probs, tree, answers.nodes)])
             writer.writerows((*kept, *row) for kept, row in zip(chunk.kept, zip(*columns, strict=True), strict=True))
-            samples += len(kinds)
-            counts += np.bincount(kinds, minlength=3)
-            best = [rule.classes[at] for at in probs.argmax(-1).tolist()]
-            changed += sum(name != other for name, other in zip(answers.names, best, strict=True))
-            if rule.calibration is not None:
+            counts.update(kinds)
+            best = [ready.classes[at] for at in probs.argmax(-1).tolist()]
+            changed += sum(name != other for name, other in zip(names, best, strict=True))
+            if ready.calibration is not None:
                 sample.add(probs)
         file.detach()
-    shifted = None if rule.calibration is None else warn_of_shift(rule, sample.values)
-    thresholds = None if rule.safe is None else rule.safe.thresholds
-    classes, ancestors, none = (int(count) for count in counts)
+    shifted = None if ready.calibration is None else warn_of_shift(ready, sample.values)
+    thresholds = None if rule.guarantee is None else rule.guarantee.thresholds
+    of_class, of_ancestor, none = (counts[kind] for kind in ANSWER_KINDS)
     return FileDecisions(
-        os.fspath(path), rule.name, samples, changed, classes, ancestors, none, rule.temperature, thresholds, shifted
+        os.fspath(path),
+        rule.name,
+        counts.total(),
+        changed,
+        of_class,
+        of_ancestor,
+        none,
+        rule.temperature,
+        thresholds,
+        shifted,
     )
 
 
-KINDS = ("class", "ancestor", "none")
-
-
-def _kinds(nodes: Tensor, tree: Taxonomy | None) -> Any:
-    """Return (n,) positions in `KINDS`."""
-    found = nodes.numpy()
-    return np.zeros(len(found), dtype=np.int64) if tree is None else np.where(tree.is_leaf[found], 0, 1 + (found == 0))
-
-
-def _probs(chunk: Chunk, stream: Stream, rule: Rule) -> Tensor:
+def _probs(chunk: Chunk, stream: Stream, temperature: float) -> Tensor:
     is_logits = stream.kind == "logits"
     scores = torch.from_numpy(chunk.scores) if is_logits else checked_probs(chunk.scores, chunk.sample_names)[0]
-    return scaled_scores(scores, is_logits=is_logits, temperature=rule.temperature)
+    return scaled_scores(scores, is_logits=is_logits, temperature=temperature)
 
 
 def _short(probs: Sequence[float]) -> list[str]:

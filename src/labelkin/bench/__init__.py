@@ -5,6 +5,17 @@ from typing import TYPE_CHECKING
 from labelkin._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from labelkin.bench._analysis import time_analysis as time_analysis
+    from labelkin.bench._fleet import FleetTimes as FleetTimes
+    from labelkin.bench._fleet import fleet_times_as_dict as fleet_times_as_dict
+    from labelkin.bench._fleet import time_fleet as time_fleet
+    from labelkin.bench._growth import Compared as Compared
+    from labelkin.bench._growth import Comparison as Comparison
+    from labelkin.bench._growth import Growth as Growth
+    from labelkin.bench._growth import Measure as Measure
+    from labelkin.bench._growth import comparison_as_dict as comparison_as_dict
+    from labelkin.bench._linear import time_linear as time_linear
+    from labelkin.bench._loading import time_loading as time_loading
     from labelkin.bench._losses import LossTimes as LossTimes
     from labelkin.bench._losses import loss_times_as_dict as loss_times_as_dict
     from labelkin.bench._losses import time_losses as time_losses
@@ -32,6 +43,11 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
+        "_analysis": ["time_analysis"],
+        "_fleet": ["FleetTimes", "time_fleet"],
+        "_growth": ["Compared", "Comparison", "Growth", "Measure"],
+        "_linear": ["time_linear"],
+        "_loading": ["time_loading"],
         "_many_labels": ["ManyLabels", "time_many_labels"],
         "_measure": ["Machine", "Timing"],
         "_metrics": ["time_metrics"],
@@ -41,6 +57,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_tree_losses": ["TreeLosses", "time_tree_losses"],
     },
     internal={
+        "_fleet": ["fleet_times_as_dict"],
+        "_growth": ["comparison_as_dict"],
         "_losses": ["LossTimes", "loss_times_as_dict", "time_losses"],
         "_many_labels": ["many_labels_as_dict"],
         "_peers": ["missing"],

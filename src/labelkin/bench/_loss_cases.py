@@ -45,7 +45,7 @@ TREE_LOSSES: dict[str, tuple[bool, Callable[..., Tensor], Callable[..., Tensor]]
         partial(references.ancestors, weight=0.1, base=1.0),
     ),
 }
-KINDS = ("dense", "grouped", "ordinal", "sparse", "low-rank")
+KINDS = ("dense", "scaled", "grouped", "ordinal", "sparse", "low-rank")
 
 
 def cases(device: str, folder: Path | None, *, small: bool) -> Iterator[Planned]:
@@ -93,6 +93,9 @@ def class_targets(kind: str, classes: int, device: str = "cpu") -> kernels.Class
     if kind == "dense":
         matrix = rand(classes, classes)
         return kernels.DenseTargets(matrix / matrix.sum(-1, keepdim=True))
+    if kind == "scaled":
+        matrix = rand(classes, classes)
+        return kernels.ScaledTargets(matrix, (1 - own) / matrix.sum(-1), own)
     if kind == "grouped":
         group = torch.randint(max(1, classes // 10), (classes,), generator=draw, device=device).int()
         others = group.bincount()[group] - 1

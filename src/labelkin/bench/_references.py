@@ -11,6 +11,7 @@ from labelkin.functional import (
     DenseTargets,
     GroupedTargets,
     OrdinalTargets,
+    ScaledTargets,
     SparseTargets,
     TreeIndex,
     below,
@@ -80,6 +81,9 @@ def class_matrix_row(label: int, targets: ClassTargets, classes: int) -> Tensor:
     elif isinstance(targets, OrdinalTargets):
         gap = (torch.arange(classes, device=row.device) - label).abs()
         row = targets.by_gap.double()[gap] * targets.scale[label].double()
+        row[label] = targets.own[label].double()
+    elif isinstance(targets, ScaledTargets):
+        row = targets.matrix[label].double() * targets.scale[label].double()
         row[label] = targets.own[label].double()
     elif isinstance(targets, SparseTargets):
         entries = slice(int(targets.start[label]), int(targets.start[label + 1]))

@@ -84,6 +84,14 @@ class Clock(Silent):
     def epoch(self, epoch: int, metrics: Any) -> None:
         self.ended.append(perf_counter())
 
+    def epochs(self) -> list[float]:
+        """Return the time of the steps of each epoch but the first."""
+        return [end - start for start, end in zip(self.ended, self.stepped[1:], strict=False)]
+
+    def ends(self) -> list[float]:
+        """Return the time of the evaluation of each epoch but the first."""
+        return [ended - stepped for stepped, ended in zip(self.stepped[1:], self.ended[1:], strict=True)]
+
 
 def time_training(
     objectives: list[str],
@@ -154,13 +162,11 @@ def _timed(dataset: Dataset, objective: str, way: str, backbone: str, settings: 
     trained = trainer.fit()
     times = clocks[0]
     assert times.first is not None
-    steps = [end - start for start, end in zip(times.ended, times.stepped[1:], strict=False)]
-    ends = [ended - stepped for stepped, ended in zip(times.stepped[1:], times.ended[1:], strict=True)]
     return EpochTimes(
         objective=objective,
         way=way,
-        epoch=median(steps),
-        end=median(ends),
+        epoch=median(times.epochs()),
+        end=median(times.ends()),
         first_step=times.first - begun,
         memory=torch.cuda.max_memory_allocated() if torch.cuda.is_available() else None,
         loss=trained.history[-1]["loss"],

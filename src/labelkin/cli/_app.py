@@ -15,6 +15,7 @@ from labelkin.cli._lists import backbones, objectives
 from labelkin.cli._report import report, reproduce
 from labelkin.cli._run import diagnose, evaluate, export, inspect, predict, translate
 from labelkin.cli._runs import app as runs_app
+from labelkin.cli._serve import serve
 from labelkin.cli._taxonomy import app as taxonomy_app
 from labelkin.cli._train import train
 
@@ -47,6 +48,7 @@ for command in (
     evaluate,
     predict,
     export,
+    serve,
     report,
     demo,
     diagnose,

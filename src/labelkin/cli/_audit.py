@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from typer import Argument, Option
 
-from labelkin.cli._option_groups import words
+from labelkin.cli._decision_options import FILE, Classes, Columns, Costs, Scores, Target, Tree, column_names
 from labelkin.cli._show import say, say_json, say_status
 
 
@@ -19,36 +19,20 @@ def audit(
     ],
     kind: Annotated[
         Literal["logits", "probs", "labels"] | None,
-        Option(help="Kind of predictions. Default: taken from the name logits, probs or predicted in the file."),
-    ] = None,
-    taxonomy: Annotated[
-        str | None,
-        Option(help="Class tree: a file, 'wordnet' or a built-in tree.", metavar="FILE|NAME"),
-    ] = None,
-    costs: Annotated[
-        Path | None,
         Option(
-            help="Cost matrix with class names, .csv or .npz: rows are true classes, columns decisions.", metavar="FILE"
+            help="Kind of predictions. Default: taken from the name logits, probs or predicted in the file.",
+            rich_help_panel=FILE,
         ),
     ] = None,
-    target: Annotated[str | None, Option(help="Array or column of true classes. Default: target, label or y.")] = None,
-    predicted: Annotated[str | None, Option(help="Array or column of predicted labels. Default: predicted.")] = None,
-    scores: Annotated[
-        str | None, Option(help="Array, or column of lists, with the scores. Default: logits or probs.")
+    taxonomy: Tree = None,
+    costs: Costs = None,
+    target: Target = None,
+    predicted: Annotated[
+        str | None, Option(help="Array or column of predicted labels. Default: predicted.", rich_help_panel=FILE)
     ] = None,
-    columns: Annotated[
-        str | None,
-        Option(
-            help="Score columns of a table, one per class: a,b,c or 'p_*'. Default: all other columns.", metavar="A,B,C"
-        ),
-    ] = None,
-    classes: Annotated[
-        str | None,
-        Option(
-            help="Class names in the order of the scores: a,b,c, a text file, or 'taxonomy' for the tree's order.",
-            metavar="A,B,C|FILE",
-        ),
-    ] = None,
+    scores: Scores = None,
+    columns: Columns = None,
+    classes: Classes = None,
     top: Annotated[int, Option(help="Number of confusions to list.")] = 10,
     seed: Annotated[
         int, Option(help="Seed of the split into two halves: one to choose settings, one to measure them.")
@@ -69,7 +53,7 @@ def audit(
         target=target,
         predicted=predicted,
         scores=scores,
-        columns=columns if columns is None or columns.endswith("*") else words(columns),
+        columns=column_names(columns),
         top=top,
         seed=seed,
     )

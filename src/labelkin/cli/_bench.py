@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
+from labelkin.cli._bench_fleet import fleet
+from labelkin.cli._bench_tables import say_benchmark, say_comparison, say_losses, say_many_labels, say_tree_losses
 from labelkin.cli._show import say, say_json, say_table
 
-if TYPE_CHECKING:
-    from labelkin.bench import Benchmark, LossTimes, ManyLabels, Row, Timing, TreeLosses
-
 app = typer.Typer(no_args_is_help=True, help="Measure the speed of training, metrics, losses and label embeddings.")
+app.command("fleet")(fleet)
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
 Repeats = Annotated[int, Option(help="Number of timed calls; the median is reported.")]
 Threads = Annotated[int, Option(help="CPU threads of the separate process that measures peak memory.")]
@@ -21,7 +21,8 @@ Samples = Annotated[int, Option(help="Number of samples.")]
 Classes = Annotated[int, Option(help="Number of classes.")]
 Features = Annotated[int, Option(help="Number of features.")]
 Trees = Annotated[list[str] | None, Argument(help="Built-in trees or files. Default: cifar100.", metavar="NAME|FILE")]
-GIB, MIB = 2**30, 2**20
+Device = Annotated[str | None, Option(help="cpu or cuda. Default: cuda if there is a GPU.")]
+Output = Annotated[Path | None, Option("-o", "--output", help="Write the results to this JSON file.")]
 
 
 @app.command()
@@ -35,7 +36,7 @@ def metrics(
     if json:
         say_json(as_dict(result))
         return
-    _say_benchmark(result)
+    say_benchmark(result)
     if missing():
         say(f"Not compared, because they are not installed: {', '.join(missing())}.")
 
@@ -56,7 +57,7 @@ def naa(
     if json:
         say_json(as_dict(result))
     else:
-        _say_benchmark(result)
+        say_benchmark(result)
 
 
 @app.command("tree-losses")
@@ -76,7 +77,7 @@ def tree_losses(
         say_json([as_dict(one) for one in result])
         return
     for one in result:
-        _say_tree_losses(one)
+        say_tree_losses(one)
 
 
 @app.command()
@@ -151,7 +152,7 @@ def many_labels(
     if json:
         say_json(as_dict(result))
     else:
-        _say_many_labels(result)
+        say_many_labels(result)
 
 
 @app.command()
@@ -182,9 +183,71 @@ def losses(
     if json:
         say_json(loss_times_as_dict(found))
     else:
-        _say_losses(found)
+        say_losses(found)
     if found.failures:
         raise typer.Exit(1)
+
+
+@app.command()
+def linear(
+    device: Device = None,
+    rows: Annotated[int, Option(help="Number of samples. Default: 8,192, or 512 on the CPU.")] = 0,
+    features: Annotated[int, Option(help="Number of features. Default: 2,048, or 256 on the CPU.")] = 0,
+    classes: Annotated[int, Option(help="Number of classes. Default: 131,072, or 8,192 on the CPU.")] = 0,
+    dtype: Annotated[str, Option(help="float32 or bfloat16. Default: bfloat16, or float32 on the CPU.")] = "",
+    kinds: Annotated[
+        list[str] | None,
+        Option(
+            "--kind",
+            help="hard, dense, scaled, grouped, ordinal, sparse or low-rank; repeat for several. Default: all.",
+        ),
+    ] = None,
+    repeats: Repeats = 10,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """Time the cross entropy of a linear layer without whole logits, forward and backward, for each kind of targets."""
+    from labelkin.bench import time_linear
+
+    found = time_linear(
+        device=device, rows=rows, features=features, classes=classes, dtype=dtype, kinds=kinds, repeats=repeats
+    )
+    say_comparison(found, output, json)
+
+
+@app.command()
+def loading(
+    images: Annotated[int, Option(help="Number of images.")] = 1000,
+    size: Annotated[int, Option(help="Height and width of the batches in pixels.")] = 224,
+    batch: Annotated[int, Option(help="Batch size.")] = 64,
+    workers: Annotated[
+        list[int] | None, Option(help="Worker processes; repeat for several numbers. Default: 0 and 2.")
+    ] = None,
+    repeats: Repeats = 3,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """Time reading, resizing and augmenting JPEG files, compared with torchvision if installed."""
+    from labelkin.bench import time_loading
+
+    found = time_loading(images=images, size=size, batch=batch, workers=workers or (0, 2), repeats=repeats)
+    say_comparison(found, output, json)
+
+
+@app.command()
+def analysis(
+    samples: Samples = 10_000,
+    classes: Classes = 200,
+    features: Features = 128,
+    repeats: Repeats = 5,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """Time the analysis of confusions and label vectors on one thread, compared with other packages if installed."""
+    from labelkin.bench import time_analysis
+
+    found = time_analysis(samples=samples, classes=classes, features=features, repeats=repeats)
+    say_comparison(found, output, json)
 
 
 @app.command("all")
@@ -197,106 +260,6 @@ def every(json: Json = False) -> None:
         say_json([*map(as_dict, against), *map(tree_losses_as_dict, trees)])
         return
     for result in against:
-        _say_benchmark(result)
+        say_benchmark(result)
         say("")
-    _say_tree_losses(trees[0])
-
-
-def _say_benchmark(result: Benchmark) -> None:
-    sizes = ", ".join(f"{size:,} {name}" for name, size in result.sizes.items())
-    on, once = result.machine, result.whole
-    differences = [row.literal.difference for row in result.rows if row.literal is not None]
-    say(f"{result.name}: {sizes}; CPU time on one thread, {on.cores} cores, torch {on.torch}")
-    say("")
-    say_table(("", "ms", "range (ms)", "literal", "others"), [_cells(row) for row in result.rows])
-    say("")
-    say(f"Median of {result.rows[0].ours.repeats} calls. Literal and others: their time divided by labelkin's.")
-    say("~: the literal form ran on the given share of the samples or classes; its time is extrapolated.")
-    say(f"Values of the literal forms differ from labelkin's by at most {max(differences):.1e}.")
-    say(
-        f"One pass in a new process with {once.threads} threads: {once.seconds:.2f} s ({once.cpu_seconds:.2f} s of CPU "
-        f"time), peak memory {once.peak_bytes / GIB:.2f} GiB, of which {once.before_bytes / GIB:.2f} GiB before the pass."
-    )
-
-
-def _cells(row: Row) -> tuple[str, ...]:
-    return (row.name, f"{1e3 * row.ours.median:.2f}", _spread(row.ours), _literal(row), _peers(row))
-
-
-def _spread(timing: Timing) -> str:
-    return f"{1e3 * timing.fastest:.2f} - {1e3 * timing.slowest:.2f}"
-
-
-def _literal(row: Row) -> str:
-    if row.literal is None or row.ratio is None:
-        return "-"
-    part = "" if row.literal.share == 1 else f" ({100 * row.literal.share:.2g} %)"
-    return f"{'~' if part else ''}{row.ratio:.3g} x{part}"
-
-
-def _peers(row: Row) -> str:
-    return ", ".join(f"{peer} {row.peer_ratio(peer):.3g} x" for peer in row.peers) or "-"
-
-
-def _say_tree_losses(result: TreeLosses) -> None:
-    on = result.machine
-    how = "compiled" if result.compiled else "eager"
-    say(
-        f"tree losses: {result.tree}, {result.nodes:,} nodes, {result.classes:,} classes, batch {result.batch:,}, {how}"
-    )
-    say(f"{on.device}, {on.cores} cores, {on.threads} threads, torch {on.torch}; median of {result.flat.repeats}")
-    say("")
-    rows = [
-        (name, f"{1e6 * timing.median:.0f}", _spread(timing), f"{timing.median / result.flat.median:.3g}")
-        for name, timing in {"flat cross entropy": result.flat, **result.losses}.items()
-    ]
-    say_table(("loss", "us", "range (ms)", "x flat"), rows)
-    say("")
-    say(f"Reading and writing the node logits once takes {1e6 * result.floor.median:.0f} us.")
-
-
-def _say_losses(found: LossTimes) -> None:
-    on = found.machine
-    say(f"losses: {on.device}, {on.cores} cores, {on.threads} threads, torch {on.torch}; medians, forward and backward")
-    say("")
-    rows = [
-        (
-            row.case,
-            f"{row.batch:,}",
-            f"{1e6 * row.ours.call:.0f}",
-            f"{row.ratio:.2f}",
-            "-" if row.ours.replay is None else f"{1e6 * row.ours.replay:.1f}",
-            "-" if row.replay_ratio is None else f"{row.replay_ratio:.2f}",
-            _mebibytes(row.ours.peak_bytes),
-            f"{max(row.loss_error, row.grad_error):.1e}",
-        )
-        for row in found.results
-    ]
-    say_table(("loss", "batch", "us", "x flat", "us in a graph", "x flat", "peak MiB", "error"), rows)
-    for name, sentence in found.failures.items():
-        say(f"Failed: {name}: {sentence[:2000]}")
-
-
-def _say_many_labels(result: ManyLabels) -> None:
-    on = result.machine
-    say(f"many labels: {result.labels:,} labels, {result.tokens:,} x {result.features} features, rank {result.rank}")
-    say(
-        f"{on.device}, {on.cores} cores, {on.threads} threads, torch {on.torch}; median of {result.ours.timing.repeats}"
-    )
-    say("")
-    rows = [
-        (name, f"{1e3 * step.timing.median:.2f}", _spread(step.timing), _mebibytes(step.peak_bytes))
-        for name, step in (("linear and cross entropy", result.plain), ("compressed label embedding", result.ours))
-    ]
-    say_table(("step", "ms", "range (ms)", "peak MiB"), rows)
-    say("")
-    memory = (
-        "peak memory is measured only on a GPU"
-        if result.times_memory is None
-        else f"{result.times_memory:.2f} x the memory"
-    )
-    say(f"{result.times_time:.3g} x the time; {memory}.")
-
-
-def _mebibytes(count: int | None) -> str:
-    return "-" if count is None else f"{count / MIB:,.0f}"
+    say_tree_losses(trees[0])

@@ -10,9 +10,10 @@ from typer import Argument, Option
 
 from labelkin._checks import InputError
 from labelkin.cli._completion import complete_data, complete_objectives
+from labelkin.cli._engine_options import EngineOptions
 from labelkin.cli._errors import suggest_resuming
 from labelkin.cli._option_groups import first_option_besides, whole_numbers, with_option_groups, words
-from labelkin.cli._options import DATA, DataOptions, EngineOptions, GridOptions, MethodOptions, TrainingOptions
+from labelkin.cli._options import DATA, DataOptions, GridOptions, MethodOptions, TrainingOptions
 from labelkin.cli._show import (
     other_output_to_stderr,
     output_format,
@@ -104,7 +105,7 @@ def compare(
     if html is not None and from_file:
         _check_page(html, *plan.data)
     how = machine.chosen()
-    check_how(out, jobs=machine.jobs, engine=machine.engine, keep=keep)
+    check_how(out, jobs=machine.jobs, fleet=machine.fleet, mps=machine.mps, engine=machine.engine, keep=keep)
     check_runs(plan.runs() if dry_run else _unfinished(plan, out), sets)
     if why:
         say_status(why)
@@ -222,6 +223,8 @@ def _check_alone(context: typer.Context) -> None:
         "csv",
         "html",
         "jobs",
+        "fleet",
+        "mps",
         "engine",
         "address",
         "budget",

@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
-from labelkin.cli._option_groups import words
+from labelkin.cli._decision_options import (
+    FILE,
+    GUARANTEE,
+    Classes,
+    Columns,
+    Costs,
+    Scores,
+    Target,
+    Tree,
+    column_names,
+)
 from labelkin.cli._show import say, say_json
 
 if TYPE_CHECKING:
     from labelkin.audit import FileDecisions
-
-GUARANTEE, FILE = "Fallback", "File"
 
 
 def decide(
@@ -22,15 +30,8 @@ def decide(
         Argument(help="A .csv, .jsonl, .parquet or .npz file with logits or probabilities.", metavar="FILE"),
     ],
     output: Annotated[Path, Option("--output", "-o", help="The .csv file to write.", metavar="OUT.csv")],
-    taxonomy: Annotated[
-        str | None, Option(help="Class tree: a file, 'wordnet' or a built-in tree.", metavar="FILE|NAME")
-    ] = None,
-    costs: Annotated[
-        Path | None,
-        Option(
-            help="Cost matrix with class names, .csv or .npz: rows are true classes, columns decisions.", metavar="FILE"
-        ),
-    ] = None,
+    taxonomy: Tree = None,
+    costs: Costs = None,
     rule: Annotated[
         Literal["crm", "argmax", "fallback"] | None,
         Option(
@@ -71,30 +72,10 @@ def decide(
         Literal["logits", "probs"] | None,
         Option(help="Kind of scores. Default: taken from the name logits or probs in the file.", rich_help_panel=FILE),
     ] = None,
-    scores: Annotated[
-        str | None,
-        Option(help="Array, or column of lists, with the scores. Default: logits or probs.", rich_help_panel=FILE),
-    ] = None,
-    columns: Annotated[
-        str | None,
-        Option(
-            help="Score columns of a table, one per class: a,b,c or 'p_*'. Default: all but the true classes.",
-            metavar="A,B,C",
-            rich_help_panel=FILE,
-        ),
-    ] = None,
-    classes: Annotated[
-        str | None,
-        Option(
-            help="Class names in the order of the scores: a,b,c, a text file, or 'taxonomy' for the tree's order.",
-            metavar="A,B,C|FILE",
-            rich_help_panel=FILE,
-        ),
-    ] = None,
-    target: Annotated[
-        str | None,
-        Option(help="Array or column of true classes. Default: target, label or y.", rich_help_panel=FILE),
-    ] = None,
+    scores: Scores = None,
+    columns: Columns = None,
+    classes: Classes = None,
+    target: Target = None,
     seed: Annotated[int, Option(help="Seed of the split of --labeled into two halves.", rich_help_panel=FILE)] = 0,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -121,7 +102,7 @@ def decide(
         classes=classes,
         target=target,
         scores=scores,
-        columns=columns if columns is None or columns.endswith("*") else words(columns),
+        columns=column_names(columns),
         seed=seed,
     )
     if json:

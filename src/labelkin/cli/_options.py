@@ -1,4 +1,4 @@
-"""Option groups of the commands that train: method, data, training and machine.
+"""Option groups of the commands that train: method, data and training.
 
 A field has the name and the default of the argument that it sets. A test compares them with
 `labelkin.training.Settings` and `labelkin.data.load`, which need torch and are therefore not imported here.
@@ -12,7 +12,7 @@ from typer import Option
 
 from labelkin.cli._class_options import ClassOptions
 from labelkin.cli._completion import complete_backbones
-from labelkin.cli._option_groups import assignments, column_names, grids, seconds, whole_numbers, words
+from labelkin.cli._option_groups import assignments, column_names, grids, whole_numbers, words
 
 DATA = (
     "A name from `labelkin data list`, a folder of images, a .npz, .npy, .csv, .tsv, .jsonl or .parquet file, or sentence "
@@ -72,31 +72,6 @@ class GridOptions:
     @property
     def grids(self) -> dict[str, dict[str, list[Any]]]:
         return grids(self.gridded or [])
-
-
-@dataclass(frozen=True, kw_only=True)
-class EngineOptions:
-    """How many runs train at once, where, and for how long; defaults as in `labelkin.comparison.execute`."""
-
-    jobs: Annotated[
-        int,
-        Option(help="Number of runs to train at once. They share the CPU cores or one GPU.", rich_help_panel="Machine"),
-    ] = 1
-    engine: Annotated[str, Option(help="Where to train.", metavar="local|ray", rich_help_panel="Machine")] = "local"
-    address: Annotated[
-        str | None, Option(help="Address of a Ray cluster. Default: start a local one.", rich_help_panel="Machine")
-    ] = None
-    budget: Annotated[
-        str | None,
-        Option(
-            help="Time limit, such as 90s, 10m or 2h. Runs that would exceed it are not started.",
-            metavar="TIME",
-            rich_help_panel="Machine",
-        ),
-    ] = None
-
-    def chosen(self) -> dict[str, Any]:
-        return {**asdict(self), "budget": seconds("budget", self.budget)}
 
 
 # Arguments of `labelkin.data.load` that have another name on the command line, where --seed is that of the training.

@@ -6,9 +6,9 @@ from typing import Annotated
 from typer import Argument, Option
 
 from labelkin._checks import InputError
+from labelkin.cli._engine_options import EngineOptions
 from labelkin.cli._errors import suggest_resuming
 from labelkin.cli._option_groups import with_option_groups, words
-from labelkin.cli._options import EngineOptions
 from labelkin.cli._show import (
     other_output_to_stderr,
     output_format,

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Argument, Option
 
 from labelkin._checks import InputError
+from labelkin.cli._decision_options import RunCosts, RunCoverage, RunRule, RunThreshold
 from labelkin.cli._option_groups import column_names, words
 from labelkin.cli._show import other_output_to_stderr, say, say_json, say_metrics, say_table
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from labelkin.analysis import Diagnosis
 
 OnError = Literal["stop", "skip"]
@@ -67,26 +70,15 @@ def predict(
     ],
     output: Annotated[Path, Option("--output", "-o", help="A .csv or .jsonl file.", metavar="FILE")],
     on_error: Annotated[OnError, Option(help="On an unreadable image: stop or skip.")] = "stop",
-    decide: Annotated[
-        Literal["argmax", "crm", "fallback"],
-        Option(
-            help="argmax: the most probable class. crm: the class of least expected cost. fallback: the most specific node of "
-            "the class tree that is sure enough."
-        ),
-    ] = "argmax",
-    threshold: Annotated[
-        float | None, Option(help="Least probability of an answer of fallback. Default: 0.5.", metavar="P")
-    ] = None,
-    costs: Annotated[
-        Path | None,
-        Option(
-            help="Cost matrix for crm with class names, .csv or .npz: rows are true classes, columns decisions. Default: "
-            "distances in the class tree.",
-            metavar="FILE",
-        ),
-    ] = None,
+    decide: RunRule = None,
+    threshold: RunThreshold = None,
+    coverage: RunCoverage = None,
+    costs: RunCosts = None,
     all_probs: Annotated[
         bool, Option("--all-probs", help="Add a column p_CLASS with the probability of each class.")
+    ] = False,
+    explain: Annotated[
+        bool, Option("--explain", help="Add a column why with the probabilities along the path to the answer.")
     ] = False,
 ) -> None:
     """Predict classes and write them with calibrated probabilities and tree paths to a file.
@@ -94,11 +86,10 @@ def predict(
     Rows count from 0. The probability is empty if the objective defines none and the run is not calibrated, and the path
     is empty if the run has no taxonomy.
     """
-    from labelkin.audit import costs_for
-    from labelkin.runs import load_run, write_predictions
+    from labelkin.runs import write_predictions
 
     with other_output_to_stderr():
-        matrix = None if costs is None else costs_for(costs, load_run(run).classes)
+        matrix = costs_of_run(costs, run)
         count = write_predictions(
             run,
             inputs,
@@ -106,21 +97,42 @@ def predict(
             on_error=on_error,
             decide=decide,
             threshold=threshold,
+            coverage=coverage,
             costs=matrix,
             all_probs=all_probs,
+            explain=explain,
         )
     say(f"Wrote {count} predictions to {output}")
+
+
+def costs_of_run(costs: Path | None, run: Path) -> Tensor | None:
+    """Read a matrix of costs in the order of the classes of a run."""
+    from labelkin.audit import costs_for
+    from labelkin.runs import load_run
+
+    return None if costs is None else costs_for(costs, load_run(run).classes)
 
 
 def export(
     run: Run,
     output: Annotated[Path, Option("--output", "-o", help="A .onnx or .pt2 file.", metavar="FILE")],
+    decide: RunRule = None,
+    threshold: RunThreshold = None,
+    coverage: RunCoverage = None,
+    costs: RunCosts = None,
+    force: Annotated[bool, Option("--force", help="Replace a file that labelkin did not write.")] = False,
 ) -> None:
-    """Export the model to ONNX or torch.export: raw samples in, log-probabilities out."""
+    """Export a run to ONNX or torch.export: photos or features in; class, node, path and probability out.
+
+    Preprocessing, temperature and decision rule are part of the file, and class and node names are in its metadata.
+    """
     from labelkin.runs import export_model as run_export
 
     with other_output_to_stderr():
-        exported = run_export(run, output)
+        matrix = costs_of_run(costs, run)
+        exported = run_export(
+            run, output, decide=decide, threshold=threshold, coverage=coverage, costs=matrix, force=force
+        )
     how = (
         f"checked with {exported.checked_by}" if exported.checked_by else "not checked; install onnxruntime to check it"
     )

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from labelkin.comparison._execute import check_runs as check_runs
     from labelkin.comparison._execute import describe_plan as describe_plan
     from labelkin.comparison._execute import execute as execute
-    from labelkin.comparison._execute import is_finished as is_finished
     from labelkin.comparison._plan import PROTOCOLS as PROTOCOLS
     from labelkin.comparison._plan import Arm as Arm
     from labelkin.comparison._plan import Plan as Plan
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
     from labelkin.comparison._table import terminal_columns as terminal_columns
     from labelkin.comparison._verdict import Verdict as Verdict
     from labelkin.comparison._verdict import signed as signed
+    from labelkin.comparison._work import is_finished as is_finished
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
@@ -73,7 +73,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_api": ["compare_stored_runs", "first_spec", "plan_for"],
         "_demo": ["Demo", "demo"],
         "_estimate": ["estimate"],
-        "_execute": ["best_grid_points", "check_how", "check_runs", "describe_plan", "is_finished"],
+        "_execute": ["best_grid_points", "check_how", "check_runs", "describe_plan"],
         "_plan": ["PROTOCOLS"],
         "_rows": ["DECIDING", "rows_of_decisions"],
         "_statistics": ["Paired", "better_by_chance", "paired"],
@@ -96,5 +96,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "terminal_columns",
         ],
         "_verdict": ["signed"],
+        "_work": ["is_finished"],
     },
 )

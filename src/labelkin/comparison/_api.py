@@ -34,6 +34,7 @@ def compare(
     data_options: Mapping[str, Any] | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     jobs: int = 1,
+    fleet: int = 1,
     progress: Callable[[str, int, int], Progress] = lambda title, epochs, steps: Silent(),
     **settings: Any,
 ) -> Comparison:
@@ -55,6 +56,7 @@ def compare(
         data_options: Keyword arguments of `labelkin.data.load`.
         options: Keyword arguments of the objectives, as `{"label-smoothing": {"smoothing": 0.2}}`.
         jobs: The number of runs to train at once, each in its own process.
+        fleet: The most runs to train at once as one batched model, for small networks; see `labelkin.comparison.execute`.
         progress: Called with a run's title, epochs and steps per epoch; returns the object that shows them.
         **settings: Fields of `labelkin.training.Settings`, such as `epochs` and `lr`.
 
@@ -83,7 +85,7 @@ def compare(
         options=options,
         training=settings,
     )
-    return compare_plan(plan, out, jobs=jobs, data=sets, progress=progress)[0]
+    return compare_plan(plan, out, jobs=jobs, fleet=fleet, data=sets, progress=progress)[0]
 
 
 def first_spec(

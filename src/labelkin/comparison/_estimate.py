@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from labelkin.comparison._execute import in_words, is_finished
 from labelkin.comparison._plan import Plan, Planned
+from labelkin.comparison._work import in_words, is_finished
 from labelkin.data import is_corpus
 from labelkin.runs import DataCache, RunSpec, read_record, train_run
 from labelkin.training import Silent, make_fabric

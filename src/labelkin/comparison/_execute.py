@@ -2,35 +2,33 @@
 
 import errno
 import os
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from json import dumps
 from pathlib import Path
 from statistics import mean
-from time import monotonic, sleep
+from time import monotonic
 from typing import NamedTuple
 
 from labelkin._checks import InputError, check_choice, check_count, listed
 from labelkin.comparison._plan import Plan, Planned
+from labelkin.comparison._work import Work, is_finished
 from labelkin.runs import (
     ENGINES,
     DataCache,
     Event,
-    Job,
     Record,
-    RunFolder,
     check_run,
-    is_finished_run,
-    read_record,
+    cuda_mps,
     run_here,
+    run_in_fleets,
     run_in_processes,
     run_on_ray,
 )
-from labelkin.training import Interrupted, Progress, Silent
+from labelkin.training import Progress, Silent
 
 KEPT = ("weights", "results")
-PATIENCE = 0.5  # seconds between checks of a run that another process trains
 
 
 def best_grid_points(runs: Sequence[Planned], records: Mapping[str, Record]) -> list[Record]:
@@ -117,6 +115,8 @@ def execute(
     store: str | os.PathLike[str] = "runs",
     *,
     jobs: int = 1,
+    fleet: int = 1,
+    mps: bool = False,
     engine: str = "local",
     address: str | None = None,
     budget: float | None = None,
@@ -132,7 +132,10 @@ def execute(
     Args:
         plan: The plan.
         store: The folder of the runs.
-        jobs: The number of runs to train at once.
+        jobs: The number of runs to train at once, each in its own process.
+        fleet: The most runs to train at once as one batched model. Runs can be trained together if they differ only in the
+            seed and in the objective; the others are trained one by one. For small networks.
+        mps: Whether the processes of `jobs` share a GPU through CUDA MPS, which lets their kernels run at the same time.
         engine: "local" or "ray".
         address: The address of a Ray cluster.
         budget: Seconds. No run begins that would not finish in time; the others are `skipped` in the outcome.
@@ -153,17 +156,20 @@ def execute(
         ['one-hot seed 0', 'one-hot seed 1']
     """
     folder = Path(store)
-    check_how(folder, jobs=jobs, engine=engine, keep=keep)
+    check_how(folder, jobs=jobs, fleet=fleet, mps=mps, engine=engine, keep=keep)
     runs = _once(plan.runs())
     waiting = [run for run in runs if not is_finished(folder, run)]
     cache = DataCache() if data is None else data
     check_runs(waiting, cache)
     folder.mkdir(parents=True, exist_ok=True)
     say(describe_plan(plan, folder))
-    work = _Work(folder, waiting, budget, say, at_once=jobs, weights=keep == "weights")
+    work = Work(folder, waiting, budget, say, at_once=jobs, weights=keep == "weights")
     if waiting:
-        for event in _events(engine, work, jobs, address, cache, progress):
-            work.handle(event)
+        with _environment(mps=mps) as environment:
+            how = _How(engine, jobs, fleet, address, environment)
+            with closing(_events(how, work, cache, progress)) as events:  # processes end before their daemon
+                for event in events:
+                    work.handle(event)
     skipped = [run for run in runs if run in work.queue or run in work.elsewhere]
     if skipped and budget is not None:
         say(
@@ -175,114 +181,56 @@ def execute(
     return Outcome(finished, skipped, work.failed, work.retries, monotonic() - work.begun)
 
 
-def check_how(store: Path, *, jobs: int, engine: str, keep: str) -> None:
+class _How(NamedTuple):
+    """How runs are trained."""
+
+    engine: str
+    jobs: int
+    fleet: int
+    address: str | None
+    environment: Mapping[str, str]  # variables of the processes
+
+
+def _environment(*, mps: bool) -> AbstractContextManager[dict[str, str]]:
+    """Return the environment variables of processes, as long as they are valid."""
+    return cuda_mps() if mps else nullcontext({})
+
+
+def check_how(store: Path, *, jobs: int, fleet: int, mps: bool, engine: str, keep: str) -> None:
     """Check the arguments of `execute` that say how and where to train."""
     check_choice("engine", engine, ENGINES)
     check_count("jobs", jobs)
+    check_count("fleet", fleet)
+    _check_together(jobs=jobs, fleet=fleet, mps=mps, engine=engine)
     check_choice("keep", keep, KEPT)
     above = next(folder for folder in (store, *store.parents) if folder.exists())
     if not above.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(store))
 
 
-def _events(
-    engine: str,
-    work: "_Work",
-    jobs: int,
-    address: str | None,
-    data: DataCache,
-    progress: Callable[[str, int, int], Progress],
-) -> Iterator[Event]:
-    if engine == "ray":
-        return run_on_ray(work.jobs(), store=work.store, count=jobs if jobs > 1 else None, address=address)
-    if address is not None:
+def _check_together(*, jobs: int, fleet: int, mps: bool, engine: str) -> None:
+    """Refuse engines that exclude each other."""
+    if fleet > 1 and (jobs > 1 or engine != "local"):
+        other = "--jobs" if jobs > 1 else f"--engine {engine}"
+        raise InputError(f"--fleet: trains runs in one process, so it cannot be combined with {other}; leave one out.")
+    if mps and (jobs == 1 or engine != "local"):
+        raise InputError(
+            "--mps: is for several processes that share a GPU on this machine; add --jobs N with N > 1, without --engine."
+        )
+
+
+def _events(how: _How, work: Work, data: DataCache, progress: Callable[[str, int, int], Progress]) -> Generator[Event]:
+    if how.engine == "ray":
+        count = how.jobs if how.jobs > 1 else None
+        yield from run_on_ray(work.jobs(), store=work.store, count=count, address=how.address)
+    elif how.address is not None:
         raise InputError("--address: expected `--engine ray` with it.")
-    if jobs > 1:
-        return run_in_processes(work.jobs(), count=jobs, progress=progress)
-    return run_here(work.jobs(), data=data, progress=progress)
-
-
-class _Work:
-    """The runs to train: hands them out while there is time, and keeps track of their events."""
-
-    def __init__(
-        self,
-        store: Path,
-        runs: Sequence[Planned],
-        budget: float | None,
-        say: Callable[[str], None],
-        *,
-        at_once: int,
-        weights: bool,
-    ) -> None:
-        self.store, self.budget, self.say, self.at_once = store, budget, say, at_once
-        self.weights = weights
-        self.queue = deque(runs)
-        self.total, self.done, self.retries = len(runs), 0, 0
-        self.failed: list[tuple[Planned, str]] = []
-        self.elsewhere: deque[Planned] = deque()  # trained by other processes
-        self.handed = dict[Path, Planned]()
-        self.begun = monotonic()
-
-    def jobs(self) -> Iterator[Job]:
-        while self.queue and self._has_time():
-            yield self._job(self.queue.popleft())
-        while self.elsewhere and self._has_time():
-            run = self.elsewhere.popleft()
-            if is_finished(self.store, run):
-                self._finished(run)
-                continue
-            sleep(PATIENCE)
-            yield self._job(run)
-
-    def _job(self, run: Planned) -> Job:
-        folder = self.store / run.name
-        self.handed[folder] = run
-        return Job(run.title, run.spec, folder)
-
-    def _has_time(self) -> bool:
-        """Return whether a run of average length would finish within the budget."""
-        spent = monotonic() - self.begun
-        return self.budget is None or spent + self._seconds_per_run() * self.at_once <= self.budget
-
-    def _seconds_per_run(self) -> float:
-        return (monotonic() - self.begun) / self.done if self.done else 0.0
-
-    def handle(self, event: Event) -> None:
-        if event.kind == "stopped":
-            raise Interrupted
-        if event.kind == "full":
-            raise OSError(errno.ENOSPC, event.message)
-        if event.kind == "refused":
-            raise InputError(event.message)
-        run = self.handed[event.job.folder]
-        if event.kind == "finished":
-            self._finished(run)
-        elif event.kind == "retried":
-            self.retries += 1
-            self.say(f"{run.title}: {event.message}; resuming it")
-        elif event.kind == "busy":
-            if run not in self.elsewhere:
-                self.say(f"{run.title}: another process is training it; waiting")
-            self.elsewhere.append(run)
-        else:
-            self.failed.append((run, event.message))
-            self.say(f"{run.title}: failed: {event.message}")
-
-    def _finished(self, run: Planned) -> None:
-        self.done += 1
-        if not self.weights:
-            RunFolder(self.store / run.name).drop_weights()
-        left = self.total - self.done - len(self.failed)
-        record = read_record(self.store / run.name)
-        accuracy = "" if record is None or record.final is None else f"  {100 * record.final['accuracy']:.2f} %"
-        estimate = f", about {in_words(left * self._seconds_per_run())} left" if left else ""
-        self.say(f"[{self.done}/{self.total}] {run.title}{accuracy}{estimate}")
-
-
-def is_finished(store: Path, run: Planned) -> bool:
-    """Return whether the store contains the results of a run."""
-    return is_finished_run(store / run.name)
+    elif how.jobs > 1:
+        yield from run_in_processes(work.jobs(), count=how.jobs, environment=how.environment, progress=progress)
+    elif how.fleet > 1:
+        yield from run_in_fleets(work.fleets(how.fleet, data), data=data, progress=progress, say=work.say)
+    else:
+        yield from run_here(work.jobs(), data=data, progress=progress)
 
 
 def raise_failures(outcome: Outcome) -> None:
@@ -292,13 +240,6 @@ def raise_failures(outcome: Outcome) -> None:
         others = [other.title for other, _ in outcome.failed[1:]]
         more = f" Also failed: {listed(others)}." if others else ""
         raise InputError(f"{run.title} failed: {why.removesuffix('.')}; the finished runs are kept.{more}")
-
-
-def in_words(seconds: float) -> str:
-    """Return a duration such as `"12 s"`, `"5 min"` or `"1.5 h"`."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _once(runs: Sequence[Planned]) -> list[Planned]:

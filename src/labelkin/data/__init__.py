@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from labelkin.data._augment import augment as augment
     from labelkin.data._batches import Batches as Batches
     from labelkin.data._batches import Minibatch as Minibatch
+    from labelkin.data._batches import Visits as Visits
     from labelkin.data._dataset import ArraySplit as ArraySplit
     from labelkin.data._dataset import Dataset as Dataset
     from labelkin.data._dataset import FileSplit as FileSplit
     from labelkin.data._dataset import Split as Split
     from labelkin.data._dataset import class_names as class_names
+    from labelkin.data._encoders import restored as restored
     from labelkin.data._encoders.class_vectors import class_vectors as class_vectors
     from labelkin.data._fingerprint import digest as digest
     from labelkin.data._fingerprint import fingerprint as fingerprint
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from labelkin.data._readers.images import UnreadableImage as UnreadableImage
     from labelkin.data._readers.rows import read_rows as read_rows
     from labelkin.data._readers.texts import TextSplit as TextSplit
+    from labelkin.data._readers.texts import without_words as without_words
     from labelkin.data._sets.sources import DATASETS as DATASETS
     from labelkin.data._sets.sources import MULTI30K as MULTI30K
     from labelkin.data._sets.sources import MULTI30K_PLACE as MULTI30K_PLACE
@@ -97,7 +100,9 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_sets.text_trees": ["out_of_scope"],
     },
     internal={
+        "_batches": ["Visits"],
         "_dataset": ["class_names"],
+        "_encoders": ["restored"],
         "_fingerprint": ["digest", "fingerprint", "hash_lines", "listing_digest"],
         "_held_out": ["read_held_out"],
         "_inventory": ["fetch_by_name", "inventory"],
@@ -109,6 +114,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_readers.images": ["OnError"],
         "_readers.columns": ["parse_number"],
         "_readers.rows": ["read_rows"],
+        "_readers.texts": ["without_words"],
         "_sets.sources": ["MULTI30K", "MULTI30K_PLACE", "is_corpus"],
         "_splits": ["LEAST_CALIBRATION", "calibration_part"],
         "_unlabeled": ["SampleFormat", "UnlabeledBatch", "read_unlabeled", "sample_format"],

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
+from copy import copy
 from typing import NamedTuple
 
 import torch
@@ -215,6 +216,27 @@ class Batches:
         batches = self._from_memory(order, spans) if self._inputs is not None else self._from_files(order, spans)
         for batch, span in zip(batches, spans, strict=True):
             yield batch._replace(inputs=self._prepared(batch.inputs, draws[span][self._shard(span).rows]))
+
+    def with_seed(self, seed: int) -> "Batches":
+        """Return the same batches in the order and with the augmentations of another seed; the samples are shared.
+
+        Args:
+            seed: The seed.
+
+        Returns:
+            The batches.
+
+        Example:
+            >>> import torch
+            >>> from labelkin.data import ArraySplit, Batches
+            >>> batches = Batches(ArraySplit(torch.zeros(4, 2), torch.tensor([0, 1, 0, 1])), batch_size=2, shuffle=True)
+            >>> batches.visits(0).order.tolist(), batches.with_seed(1).visits(0).order.tolist()
+            ([0, 2, 1, 3], [1, 0, 2, 3])
+        """
+        check_count("seed", seed, least=0)
+        other = copy(self)
+        other.seed = seed
+        return other
 
     @property
     def in_memory(self) -> bool:

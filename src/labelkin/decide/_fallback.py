@@ -110,7 +110,7 @@ def operating_curve(
 def ways_down(node_probs: Tensor, taxonomy: Taxonomy) -> tuple[Tensor, Tensor]:
     """Return (n, L) the nodes on the walk from the root to a class, and their probabilities; both are -1 after its end."""
     child = _best_children(node_probs, taxonomy)
-    nodes = [child.new_zeros(len(child), 1)]
+    nodes = [child.new_zeros(child.shape[0], 1)]  # not len(), which tracing would make a constant
     for _ in range(int(taxonomy.depth.max())):
         below = child.gather(-1, nodes[-1].clamp_min(0))
         nodes.append(torch.where(nodes[-1] < 0, -1, below))
@@ -123,7 +123,7 @@ def _best_children(node_probs: Tensor, taxonomy: Taxonomy) -> Tensor:
     order = np.argsort(lowest_class(taxonomy), kind="stable")
     order = order[order > 0]
     nodes, parents = (torch.from_numpy(array).to(node_probs.device) for array in (order, taxonomy.parents[order]))
-    above, probs = parents.expand(len(node_probs), -1), node_probs[:, nodes]
+    above, probs = parents.expand(node_probs.shape[0], -1), node_probs[:, nodes]
     most = torch.full_like(node_probs, -1).scatter_reduce_(-1, above, probs, "amax")
     rank = torch.arange(len(nodes), device=nodes.device)
     best = torch.where(probs == most[:, parents], rank, len(nodes))

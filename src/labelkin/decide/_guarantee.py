@@ -118,11 +118,27 @@ class GuaranteedFallback:
             )
         check_node_probs("node_probs", node_probs, taxonomy)
         nodes, probs = ways_down(node_probs.double(), taxonomy)
-        least = probs.new_full((len(taxonomy),), math.inf)
-        for name, threshold in self.thresholds.items():
+        least = self.least(taxonomy).to(probs.device)
+        return deepest(nodes, probs, least[nodes[:, self.step(taxonomy)]].unsqueeze(-1))
+
+    def least(self, taxonomy: Taxonomy) -> Tensor:
+        """Return (N,) the thresholds below each node in float64; infinity for nodes without one.
+
+        Args:
+            taxonomy: The tree that `fit` was called with.
+        """
+        least = torch.full((len(taxonomy),), math.inf, dtype=torch.float64)
+        for name, threshold in (self.thresholds or {}).items():
             least[taxonomy.node(name)] = threshold
-        step = int(taxonomy.depth[first_fork(taxonomy)]) + 1 if self.by == "predicted" else 0
-        return deepest(nodes, probs, least[nodes[:, step]].unsqueeze(-1))
+        return least
+
+    def step(self, taxonomy: Taxonomy) -> int:
+        """Return the step of the walk of `fallback` whose node selects the threshold.
+
+        Args:
+            taxonomy: The tree that `fit` was called with.
+        """
+        return int(taxonomy.depth[first_fork(taxonomy)]) + 1 if self.by == "predicted" else 0
 
     def _merged(self, found: dict[str, float], taxonomy: Taxonomy) -> dict[str, float]:
         """Return the thresholds to apply, and report the subtrees that have too few samples."""

@@ -117,7 +117,7 @@ def least_cost_top_k(
         raise InputError(
             f"k: expected at most {count}, the number of {'' if chosen is None else 'allowed '}classes, got {k}."
         )
-    rounding = _rounding(costs, classes)
+    rounding = rounding_of(costs, classes)
     if chosen is None:
         return first_of_ties(expected, probs, rounding, k)
     return chosen[first_of_ties(expected[:, chosen], probs[:, chosen], rounding, k)]
@@ -182,7 +182,7 @@ def _with_ties(expected: Tensor, probs: Tensor, rounding: float) -> Tensor:
     return likely.gather(-1, run_of_class.gather(-1, likely).argsort(dim=-1, stable=True))
 
 
-def _rounding(costs: Costs, classes: int) -> float:
+def rounding_of(costs: Costs, classes: int) -> float:
     """Return a bound on the rounding error in the difference of two equal expected costs.
 
     Both ways of computing them add at most `classes` products, plus one term per level of the tree, each with a relative error

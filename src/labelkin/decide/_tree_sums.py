@@ -59,7 +59,7 @@ def expected_distances(probs: Tensor, taxonomy: Taxonomy, distance: DistanceKind
 
 def sums_below(leaf_values: Tensor, taxonomy: Taxonomy) -> Tensor:
     """Return (N, n) sums of leaf values (n, K) at and below each node, from the deepest level up."""
-    table = leaf_values.new_zeros(len(taxonomy), len(leaf_values))
+    table = leaf_values.new_zeros(len(taxonomy), leaf_values.shape[0])  # not len(), which tracing would make a constant
     table[_tensor(taxonomy.leaves, table)] = leaf_values.T
     for nodes, above in reversed(_levels(taxonomy, table)):
         table.index_add_(0, above, table[nodes])

@@ -14,6 +14,7 @@ from labelkin.functional._adaptive import (
 from labelkin.functional._adaptive import distance_to as distance_to
 from labelkin.functional._adaptive import sum_by_class as sum_by_class
 from labelkin.functional._bilt import CostTerms, cost_scores, cost_targets, cost_terms
+from labelkin.functional._class_targets import class_target_cross_entropy, linear_cross_entropy
 from labelkin.functional._collectives import global_mean, global_sum, sum_over_processes, world_size
 from labelkin.functional._cross_entropy import (
     confidence_penalty,
@@ -40,10 +41,15 @@ from labelkin.functional._hierarchical import (
 from labelkin.functional._hierarchical import open_log_softmax as open_log_softmax
 from labelkin.functional._hierarchical import open_subtree_logsumexp as open_subtree_logsumexp
 from labelkin.functional._kernels.classes import ClassTargets as ClassTargets
-from labelkin.functional._kernels.classes import DenseTargets as DenseTargets
-from labelkin.functional._kernels.classes import GroupedTargets as GroupedTargets
-from labelkin.functional._kernels.classes import OrdinalTargets as OrdinalTargets
-from labelkin.functional._kernels.classes import SparseTargets as SparseTargets
+from labelkin.functional._kernels.classes import (
+    DenseTargets,
+    GroupedTargets,
+    LowRankTargets,
+    OrdinalTargets,
+    ScaledTargets,
+    SparseTargets,
+    sparse_targets,
+)
 from labelkin.functional._label_embedding import EmbeddingTerms, compressed_embedding, embedding_terms
 from labelkin.functional._logit_adjustment import adjusted_logits
 from labelkin.functional._mixing import (
@@ -80,7 +86,13 @@ from labelkin.functional._tree import take as take
 __all__ = [
     "ClassSums",
     "CostTerms",
+    "DenseTargets",
     "EmbeddingTerms",
+    "GroupedTargets",
+    "LowRankTargets",
+    "OrdinalTargets",
+    "ScaledTargets",
+    "SparseTargets",
     "SubspaceTerms",
     "TreeIndex",
     "adjusted_logits",
@@ -90,6 +102,7 @@ __all__ = [
     "bounded_eps_inverse",
     "class_penalty",
     "class_sums",
+    "class_target_cross_entropy",
     "compressed_embedding",
     "conditional_softmax",
     "confidence_penalty",
@@ -114,6 +127,7 @@ __all__ = [
     "label_distances",
     "leave_one_out_means",
     "led_matrix",
+    "linear_cross_entropy",
     "log_barrier",
     "matrix_penalty",
     "mixed_rows",
@@ -127,6 +141,7 @@ __all__ = [
     "sibling_log_softmax",
     "smoothed_cross_entropy",
     "soft_cross_entropy",
+    "sparse_targets",
     "subspace_scores",
     "subspace_terms",
     "subtree_logsumexp",

@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from labelkin.functional import _kernels as kernels
+
 
 def pick(values: Tensor, target: Tensor) -> Tensor:
     """Return `values[..., target]`: one entry of the last axis for each sample."""
@@ -128,10 +130,20 @@ def smoothed_cross_entropy(logits: Tensor, target: Tensor, smoothing: float) -> 
         >>> smoothed_cross_entropy(torch.tensor([[2.0, 0.0]]), torch.tensor([0]), 0.1)
         tensor([0.2269])
     """
+    if kernels.classes_pay(logits, target):
+        return kernels.class_target_cross_entropy(logits, target, _smoothed(logits, smoothing))
     log_probs = F.log_softmax(logits, -1)
     mass = target.sum(-1) if is_soft(target) else 1.0
     spread = without_masked(log_probs, target).mean(-1)
     return (1 - smoothing) * expected(-log_probs, target) - smoothing * mass * spread
+
+
+def _smoothed(logits: Tensor, smoothing: float) -> kernels.GroupedTargets:
+    """Return the class matrix of uniform label smoothing: all classes are one group."""
+    classes = logits.shape[-1]
+    share = logits.new_full((classes,), smoothing / classes, dtype=torch.promote_types(logits.dtype, torch.float32))
+    group = torch.zeros(classes, dtype=torch.int32, device=logits.device)
+    return kernels.GroupedTargets(group, share + (1 - smoothing), share, share)
 
 
 def confidence_penalty(logits: Tensor, target: Tensor, strength: float) -> Tensor:

@@ -80,6 +80,7 @@ class Kin(LabelEmbedding):
     """
 
     revision: ClassVar[int] = 2  # "means" became the default
+    has_closed_form: ClassVar[bool] = True  # without nodes
     linear_in_target: ClassVar[bool] = True
     takes_nodes: ClassVar[bool] = True
     renamed_options: ClassVar[Mapping[str, str]] = {}
@@ -151,7 +152,7 @@ class Kin(LabelEmbedding):
         loss = super().compute(outputs, batch)
         if self.learning == "gradient" or not self.training:
             return loss
-        return loss._replace(state={**loss.state, "means": self._moved_means(outputs.z2.detach(), batch)})
+        return loss._replace(state={**(loss.state or {}), "means": self._moved_means(outputs.z2.detach(), batch)})
 
     def _moved_means(self, z2: Tensor, batch: Batch) -> Tensor:
         """Return the means, moved toward the softened predictions of the samples that z2 classifies correctly."""

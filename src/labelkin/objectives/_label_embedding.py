@@ -1,28 +1,31 @@
 """The label embedding network (003): a second head learns which classes are similar, and the target is softened accordingly."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, Unpack
 
 import torch
 from torch import Tensor, nn
 
 from labelkin._checks import check_choice, check_count, check_number
-from labelkin.functional import EmbeddingTerms, as_it_was, compressed_embedding, embedding_terms, is_soft, world_size
+from labelkin.functional import (
+    EmbeddingTerms,
+    as_it_was,
+    compressed_embedding,
+    embedding_terms,
+    is_soft,
+    kernels,
+    world_size,
+)
 from labelkin.objectives import _validation as inputs
 from labelkin.objectives._base import Objective
 from labelkin.objectives._batch import Batch, Loss
 from labelkin.objectives._label_embedding_chunked import CHUNK, in_chunks
+from labelkin.objectives._label_embedding_closed import LowRankEmbedding, WholeEmbedding
+from labelkin.objectives._label_embedding_parts import Sums, TwoHeads
 from labelkin.objectives._options import FlatShared
 
 if TYPE_CHECKING:
     from labelkin.objectives._context import Context
-
-
-class TwoHeads(NamedTuple):
-    """The outputs of a label embedding network, each (..., K)."""
-
-    z1: Tensor  # predicts
-    z2: Tensor  # learns which classes are similar; no gradient reaches the backbone
 
 
 class Preset(NamedTuple):
@@ -44,19 +47,6 @@ PRESETS = {
     "kin": Preset(hard=0.5, soft=0.5, summed=False, absolute=False, start_after=0),
     "kin-mean": Preset(hard=0.5, soft=0.5, summed=False, absolute=False, start_after=0, over_right=False),
 }
-
-
-class Sums(NamedTuple):
-    """The terms summed over the samples of this process, with the weight of all samples and of those z2 gets right."""
-
-    hard: Tensor
-    soft: Tensor
-    similarity: Tensor
-    confidence: Tensor
-    embedding: Tensor
-    tree: Tensor  # one sum for each tree term
-    weight: Tensor
-    right: Tensor
 
 
 class LabelEmbedding(Objective):
@@ -99,6 +89,7 @@ class LabelEmbedding(Objective):
 
     outputs_type: ClassVar[type | None] = TwoHeads
     embedding_parameters: tuple[str, ...] = ("embedding",)
+    has_closed_form: ClassVar[bool] = True  # the terms are those of `embedding_terms`; subclasses say so themselves
     accumulates: bool = False  # a term is divided by the number of samples that z2 gets right
     renamed_options: ClassVar[Mapping[str, str]] = {"weights": "preset"}  # former name: name
 
@@ -246,6 +237,14 @@ class LabelEmbedding(Objective):
             return super().loss_from_features(features, target, **batch)
         return in_chunks(self, features, target, **batch)
 
+    def _closed_options(self) -> kernels.EmbeddingOptions:
+        absolute = PRESETS[self.preset].absolute
+        return kernels.EmbeddingOptions(self.tau, self.alpha, self.p, absolute, rectified=False)
+
+    def _embedding_in_chunks(self, wanted: Set[str]) -> WholeEmbedding | LowRankEmbedding:
+        """Return the embedding's rows with the gradients of the parameters that are wanted."""
+        return WholeEmbedding(self.embedding, "embedding" in wanted)
+
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
         """Return the learned embedding, (K, K) logits, or only the rows of `classes`."""
         return self.embed(self._rows(classes)).detach()
@@ -280,6 +279,7 @@ class CompressedLabelEmbedding(LabelEmbedding):
     """
 
     embedding_parameters: tuple[str, ...] = ("a", "b")
+    has_closed_form: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -307,6 +307,12 @@ class CompressedLabelEmbedding(LabelEmbedding):
 
     def embed(self, target: Tensor | None = None) -> Tensor:
         return compressed_embedding(self.a, self.b, self._rows(None) if target is None else target)
+
+    def _closed_options(self) -> kernels.EmbeddingOptions:
+        return super()._closed_options()._replace(rectified=True)
+
+    def _embedding_in_chunks(self, wanted: Set[str]) -> LowRankEmbedding:
+        return LowRankEmbedding(self.a, self.b, "a" in wanted, "b" in wanted)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
         """Return rows of A, (K, rank); their cosine is the similarity of two classes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,11 +11,14 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.utils.checkpoint import checkpoint
 
+from labelkin.functional import kernels
 from labelkin.objectives import _validation as inputs
 from labelkin.objectives._batch import Batch, Loss
+from labelkin.objectives._label_embedding_closed import Walked, closed_walk, has_closed_form
 
 if TYPE_CHECKING:
-    from labelkin.objectives._label_embedding import LabelEmbedding, Sums
+    from labelkin.objectives._label_embedding import LabelEmbedding
+    from labelkin.objectives._label_embedding_parts import Sums
 
 CHUNK = 2**22  # entries of one output: 16 MiB of float32
 TERMS = ("hard", "soft", "similarity", "confidence", "embedding")
@@ -73,37 +77,20 @@ class _WithGradients(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, objective: LabelEmbedding, batch: Batch, flat: Tensor, *parameters: Tensor) -> Any:
         _, _, of_features, *of_parameters = ctx.needs_input_grad
-        chunk = _Chunk(objective)
-        stand_ins = {
-            name: own.detach().requires_grad_(wanted)
-            for (name, own), wanted in zip(chunk.named_parameters(), of_parameters, strict=True)
-        }
-        gradient = torch.zeros_like(flat) if of_features else None
+        names = [name for name, _ in objective.named_parameters()]
+        wanted = {name for name, needed in zip(names, of_parameters, strict=True) if needed}
         samples = objective._divisor(objective._counted(batch, batch.weight.dtype).sum())
-        found: list[Sums] = []
-        predicted = []
-        for rows, part in _parts(objective, batch):
-            own = flat[rows].detach().requires_grad_(of_features)
-            with torch.set_grad_enabled(any(ctx.needs_input_grad)):
-                sums, best = functional_call(chunk, stand_ins, (own, part))
-                share = objective._total(objective._terms(sums, samples, torch.ones_like(samples)))
-            if share.requires_grad:
-                share.backward()  # type: ignore[no-untyped-call]
-            if gradient is not None and own.grad is not None:
-                gradient[rows] = own.grad
-            found.append(type(sums)(*(value.detach() for value in sums)))
-            predicted.append(best)
-        sums = _added(found)
-        right = objective._divisor(sums.right)
+        given = (objective, batch, flat, samples, of_features, wanted)
+        found = closed_walk(*given, entries=CHUNK) if has_closed_form(objective, batch) else _walk(*given)
+        right = objective._divisor(found.sums.right)
         if objective.divides_by_right:  # the number that z2 gets right is known only after the last chunk
             for name in objective.embedding_parameters:
-                if (learned := stand_ins[f"objective.{name}"].grad) is not None:
+                if (learned := found.gradients.get(name)) is not None:
                     learned /= right
-        ctx.gradients = [gradient, *(own.grad for own in stand_ins.values())]
-        terms = objective._terms(sums, samples, right)
-        best = torch.cat(predicted)
-        ctx.mark_non_differentiable(best, *terms.values())
-        return objective._total(terms), best, *terms.values()
+        ctx.gradients = [found.of_features, *(found.gradients.get(name) for name in names)]
+        terms = objective._terms(found.sums, samples, right)
+        ctx.mark_non_differentiable(found.predicted, *terms.values())
+        return objective._total(terms), found.predicted, *terms.values()
 
     @staticmethod
     def backward(ctx: Any, factor: Tensor, *_: Any) -> Any:
@@ -117,8 +104,35 @@ class _WithGradients(torch.autograd.Function):
         )  # no other reference: they become the parameters' gradients without a copy
         for gradient in gradients:
             if gradient is not None:
-                gradient.mul_(factor.to(gradient.dtype))
+                kernels.scale(gradient, factor)
         return None, None, *gradients
+
+
+def _walk(
+    objective: LabelEmbedding, batch: Batch, flat: Tensor, samples: Tensor, of_features: bool, wanted: AbstractSet[str]
+) -> Walked:
+    """Go through all chunks with autograd."""
+    chunk = _Chunk(objective)
+    stand_ins = {
+        name: own.detach().requires_grad_(name.removeprefix("objective.") in wanted)
+        for name, own in chunk.named_parameters()
+    }
+    gradient = torch.zeros_like(flat) if of_features else None
+    found: list[Sums] = []
+    predicted = []
+    for rows, part in _parts(objective, batch):
+        own = flat[rows].detach().requires_grad_(of_features)
+        with torch.set_grad_enabled(of_features or bool(wanted)):
+            sums, best = functional_call(chunk, stand_ins, (own, part))
+            share = objective._total(objective._terms(sums, samples, torch.ones_like(samples)))
+        if share.requires_grad:
+            share.backward()  # type: ignore[no-untyped-call]
+        if gradient is not None and own.grad is not None:
+            gradient[rows] = own.grad
+        found.append(type(sums)(*(value.detach() for value in sums)))
+        predicted.append(best)
+    gradients = {name.removeprefix("objective."): own.grad for name, own in stand_ins.items()}
+    return Walked(_added(found), torch.cat(predicted), gradient, gradients)
 
 
 class _Chunk(nn.Module):

@@ -1,15 +1,16 @@
 """Mixed cross entropy (004 Eq. 3-11): a given or learned part of a class's target goes to related classes."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import torch
 from torch import Tensor
 
 from labelkin._checks import check_choice, check_number
-from labelkin.functional import soft_cross_entropy
 from labelkin.objectives._base import Objective
 from labelkin.objectives._batch import Batch, Loss
+from labelkin.objectives._class_targets import class_target_losses
 from labelkin.objectives._mixing import Penalty, mixing_of
 from labelkin.objectives._options import FlatShared
 from labelkin.relations import as_rows
@@ -113,8 +114,8 @@ class MixedCrossEntropy(Objective):
         return not low <= float(self.mean_eps().detach()) <= high
 
     def compute(self, outputs: Tensor, batch: Batch) -> Loss:
-        rows = self.targets(batch.target, outputs.dtype)
-        data = self._reduce(soft_cross_entropy(outputs, rows, batch.target), batch)
+        rows = partial(self.targets, batch.target, outputs.dtype)
+        data = self._reduce(class_target_losses(outputs, batch.target, self.targets.class_targets, rows), batch)
         if not self.learn:
             return Loss(data, {"cross_entropy": data})
         force = self.prior * self.targets.prior() if self.constraint == "exact" else self._penalty()

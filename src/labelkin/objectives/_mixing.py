@@ -8,6 +8,8 @@ from torch import Tensor, nn
 
 from labelkin._checks import InputError
 from labelkin.functional import (
+    ClassTargets,
+    DenseTargets,
     bounded_eps,
     bounded_eps_inverse,
     class_penalty,
@@ -18,7 +20,7 @@ from labelkin.functional import (
     matrix_penalty,
     mixed_rows,
 )
-from labelkin.relations import Rows, read_numbers
+from labelkin.relations import Rows, mixed_targets, read_numbers
 
 
 class Penalty(NamedTuple):
@@ -61,6 +63,14 @@ class Mixing(nn.Module, ABC):
     def penalty(self, weights: Penalty) -> Tensor:
         """Return the penalties of 004."""
 
+    def class_targets(self) -> ClassTargets | None:
+        """Return fixed targets in a form that `class_target_cross_entropy` takes; None if they are learned or have none."""
+        return None if self.free is not None else self._fixed_targets()
+
+    @abstractmethod
+    def _fixed_targets(self) -> ClassTargets | None:
+        """Return the targets as constants."""
+
     def forward(self, target: Tensor, dtype: torch.dtype) -> Tensor:
         """Return (n, K) rows of T for class positions, or their mixture for class probabilities."""
         matrix = self.mixture().to(dtype)
@@ -99,6 +109,9 @@ class EpsMixing(Mixing):
             return super().forward(target, dtype)
         eps = self.class_eps().to(dtype)[target]
         return mixed_rows(self.relation(target).to(dtype), eps, target)
+
+    def _fixed_targets(self) -> ClassTargets | None:
+        return mixed_targets(self.relation, self.class_eps())
 
     def prior(self) -> Tensor:
         return log_barrier(self.value)
@@ -146,6 +159,9 @@ class MatrixMixing(Mixing):
 
     def class_eps(self) -> Tensor:
         return 1 - self.mixture().diagonal()
+
+    def _fixed_targets(self) -> ClassTargets:
+        return DenseTargets(self.matrix)
 
     def prior(self) -> Tensor:
         return log_barrier(self.share_theta)

@@ -8,9 +8,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from labelkin._checks import InputError, check_number
-from labelkin.functional import as_it_was, class_sums, cross_entropy, finite_rows, soft_cross_entropy
+from labelkin.functional import DenseTargets, as_it_was, class_sums, cross_entropy, finite_rows
 from labelkin.objectives._base import Objective
 from labelkin.objectives._batch import Batch, Loss
+from labelkin.objectives._class_targets import class_target_losses
 from labelkin.objectives._options import FlatShared
 
 
@@ -73,9 +74,11 @@ class OnlineLabelSmoothing(Objective):
         self._started = True
 
     def compute(self, outputs: Tensor, batch: Batch) -> Loss:
-        rows = as_it_was(self.soft_labels).to(outputs.dtype)[batch.target]
+        labels = as_it_was(self.soft_labels)
         hard = cross_entropy(outputs, batch.target)
-        soft = soft_cross_entropy(outputs, rows, batch.target)
+        soft = class_target_losses(
+            outputs, batch.target, lambda: DenseTargets(labels), lambda: labels.to(outputs.dtype)[batch.target]
+        )
         total = self._reduce(self.share * hard + (1 - self.share) * soft, batch)
         terms = {"hard": self._reduce(hard, batch), "soft": self._reduce(soft, batch)}
         if not self.training:

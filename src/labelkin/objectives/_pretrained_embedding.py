@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 import torch
 from torch import Tensor
 
-from labelkin.functional import cross_entropy, is_soft, soft_cross_entropy
+from labelkin.functional import DenseTargets, cross_entropy, is_soft
 from labelkin.objectives._base import Objective
 from labelkin.objectives._batch import Batch, Loss
+from labelkin.objectives._class_targets import class_target_losses
 from labelkin.objectives._options import FlatShared
 from labelkin.relations import read_square
 
@@ -57,9 +58,12 @@ class PretrainedLabelEmbedding(Objective):
 
     def compute(self, outputs: Tensor, batch: Batch) -> Loss:
         rows = torch.softmax(self.embedding.to(outputs.dtype), -1)
-        soft_rows = batch.target @ rows if is_soft(batch.target) else rows[batch.target]
-        hard = self._reduce(cross_entropy(outputs, batch.target), batch)
-        soft = self._reduce(soft_cross_entropy(outputs, soft_rows, batch.target), batch)
+        target = batch.target
+        hard = self._reduce(cross_entropy(outputs, target), batch)
+        losses = class_target_losses(
+            outputs, target, lambda: DenseTargets(rows), lambda: target @ rows if is_soft(target) else rows[target]
+        )
+        soft = self._reduce(losses, batch)
         return Loss(hard + soft, {"hard": hard, "soft": soft})
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:

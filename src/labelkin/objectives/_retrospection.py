@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 import torch
 from torch import Tensor
 
+from labelkin._arrays import reads_values
 from labelkin._checks import InputError, check_count, check_number, counted
 from labelkin.functional import (
     as_it_was,
@@ -127,7 +128,7 @@ class Retrospection(Objective):
         if batch.index is None:
             raise InputError("index: Retrospection needs each sample's position in the training set, as index=.")
         index = torch.where(batch.weight > 0, batch.index, self.samples)  # padding may hold anything
-        if torch.compiler.is_compiling() or index.device.type != "cpu":
+        if not reads_values(index):
             return index
         if int(index.min()) < 0 or int(batch.index.masked_fill(batch.weight == 0, 0).max()) >= self.samples:
             raise InputError(f"index: expected positions from 0 to {self.samples - 1} (samples={self.samples}).")

@@ -1,15 +1,17 @@
 """Semantic target smoothing (000 Eq. 1-4): part of a class's target goes to related classes."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, check_number
-from labelkin.functional import is_soft, soft_cross_entropy
+from labelkin.functional import is_soft
 from labelkin.objectives._base import Objective
 from labelkin.objectives._batch import Batch, Loss
+from labelkin.objectives._class_targets import class_target_losses
 from labelkin.objectives._options import FlatShared
 from labelkin.objectives._validation import LARGEST_TABLE
 from labelkin.relations import Rows, as_rows, as_targets, smooth
@@ -76,12 +78,17 @@ class SemanticSmoothing(Objective):
         return given if "relation" in options or "targets" in options else {**given, "relation": context.kin()}
 
     def compute(self, outputs: Tensor, batch: Batch) -> Loss:
-        rows = target_rows(self.targets, batch.target, outputs.dtype)
-        return self._only_term("cross_entropy", soft_cross_entropy(outputs, rows, batch.target), batch)
+        return self._only_term("cross_entropy", row_losses(outputs, batch.target, self.targets), batch)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
         """Return the targets, (K, K), or only the rows of `classes`."""
         return self.targets.forward(self._rows(classes))
+
+
+def row_losses(outputs: Tensor, target: Tensor, targets: Rows) -> Tensor:
+    """Return the cross entropy (n,) to rows of T for class positions, or to their mixture for class probabilities."""
+    rows = partial(target_rows, targets, target, outputs.dtype)
+    return class_target_losses(outputs, target, targets.class_targets, rows)
 
 
 def target_rows(targets: Rows, target: Tensor, dtype: torch.dtype) -> Tensor:

@@ -8,12 +8,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from labelkin._checks import check_choice
-from labelkin.functional import soft_cross_entropy
 from labelkin.objectives import _validation as inputs
 from labelkin.objectives._batch import Batch, Loss
 from labelkin.objectives._leaf_objective import LeafObjective
 from labelkin.objectives._options import Shared
-from labelkin.objectives._semantic_smoothing import target_rows
+from labelkin.objectives._semantic_smoothing import row_losses
 from labelkin.relations import tree_targets
 from labelkin.structure import DISTANCES, DistanceKind, Taxonomy
 
@@ -66,8 +65,7 @@ class TreeSoftLabels(LeafObjective):
         self.targets = rows.to(torch.get_default_dtype())
 
     def compute(self, outputs: Tensor, batch: Batch) -> Loss:
-        rows = target_rows(self.targets, batch.target, outputs.dtype)
-        return self._only_term("cross_entropy", soft_cross_entropy(outputs, rows, batch.target), batch)
+        return self._only_term("cross_entropy", row_losses(outputs, batch.target, self.targets), batch)
 
     def log_probs(self, outputs: Tensor) -> Tensor:
         return F.log_softmax(inputs.single(self, outputs), -1)

@@ -1,7 +1,7 @@
 """Check the arguments of a loss and flatten them to one leading axis.
 
 Shapes and dtypes are always checked. Values are checked only in eager code on the CPU: on an accelerator the check would
-wait for the device, and compiled code cannot branch on values.
+wait for the device, and neither compiled code nor `torch.func.vmap` can branch on values.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from labelkin._arrays import check_class_positions, check_probs, class_positions
+from labelkin._arrays import check_class_positions, check_probs, class_positions, reads_values
 from labelkin._checks import InputError
 from labelkin.objectives._batch import Batch
 from labelkin.relations import check_not_negative, read_numbers
@@ -81,14 +81,14 @@ def _flat_batch(
     if nodes is not None:
         ignored = ignored & (nodes < 0)  # where the node is known, the target does not matter
     weights = weights.masked_fill(ignored, 0)
-    padded = weight is not None or (_may_look(ignored) and bool(ignored.any()))
+    padded = weight is not None or (reads_values(ignored) and bool(ignored.any()))
     return Batch(_checked_target(objective, target, weights, nodes), weights, nodes, positions), padded
 
 
 def without_padding(rows: Tensor, weight: Tensor) -> Tensor:
     """Set rows of weight 0 to 0, so that values of padding, such as NaN, affect neither the loss nor the gradients."""
     padding = weight == 0
-    if _may_look(padding) and not padding.any():
+    if reads_values(padding) and not padding.any():
         return rows
     return rows.masked_fill(padding.unsqueeze(-1), 0)
 
@@ -180,7 +180,7 @@ def _checked_target(objective: Objective, target: Tensor, weight: Tensor, node: 
     if node is not None:
         unused = unused | (node >= 0)
     target = torch.where(unused, torch.zeros_like(target), target)
-    check_class_positions("target", target, objective.num_classes, read_values=_may_look(target))
+    check_class_positions("target", target, objective.num_classes, read_values=reads_values(target))
     return target
 
 
@@ -200,7 +200,7 @@ def _checked_soft_target(
         raise InputError(
             f"target: expected class probabilities of shape {(*lead, objective.num_classes)}, got {tuple(target.shape)}."
         )
-    if _may_look(target):
+    if reads_values(target):
         check_probs("target", target)
     target, weight = target.reshape(-1, objective.num_classes).to(dtype), objective.class_weight
     return target if weight is None else target * weight.to(dtype)
@@ -213,7 +213,7 @@ def _checked_weight(weight: Tensor | None, lead: torch.Size, outputs: Tensor) ->
         got = tuple(weight.shape) if isinstance(weight, Tensor) else type(weight).__name__
         raise InputError(f"weight: expected one number per sample, shape {tuple(lead)}, got {got}.")
     weight = weight.reshape(-1).to(outputs.dtype)
-    if _may_look(weight) and not bool((torch.isfinite(weight) & (weight >= 0)).all()):
+    if reads_values(weight) and not bool((torch.isfinite(weight) & (weight >= 0)).all()):
         raise InputError("weight: expected finite numbers of at least 0.")
     return weight
 
@@ -228,7 +228,7 @@ def _checked_node(objective: Objective, node: Tensor, lead: torch.Size, weight: 
     if weight is not None:
         node = node.masked_fill(weight == 0, -1)  # padding may hold anything
     nodes = len(objective.taxonomy)  # type: ignore[arg-type]
-    if _may_look(node) and (int(node.min()) < -1 or int(node.max()) >= nodes):
+    if reads_values(node) and (int(node.min()) < -1 or int(node.max()) >= nodes):
         raise InputError(f"node: expected node indices from 0 to {nodes - 1}, or -1 where the class is known.")
     return node
 
@@ -246,8 +246,3 @@ def _integers(argument: str, values: Tensor, lead: torch.Size) -> Tensor:
 def widened(values: Tensor) -> Tensor:
     """Return values of half precision as float32, and others unchanged."""
     return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
-
-
-def _may_look(values: Tensor) -> bool:
-    """Return whether values can be read without waiting for a device or breaking a compiled graph."""
-    return values.device.type == "cpu" and not torch.compiler.is_compiling()

@@ -97,6 +97,8 @@ class Engine(NamedTuple):
 
     store: Path
     jobs: int = 1
+    fleet: int = 1
+    mps: bool = False
     engine: str = "local"
     address: str | None = None
     budget: float | None = None  # seconds
@@ -117,6 +119,8 @@ def reproduce(
     precision: str = "32-true",
     backbone: str | None = None,
     jobs: int = 1,
+    fleet: int = 1,
+    mps: bool = False,
     engine: str = "local",
     address: str | None = None,
     store: str | os.PathLike[str] = "runs",
@@ -140,6 +144,8 @@ def reproduce(
         precision: The precision of training, such as "bf16-mixed".
         backbone: A backbone to train instead of the paper's.
         jobs: The number of runs to train at once.
+        fleet: The most runs to train at once as one batched model.
+        mps: Whether the processes of `jobs` share a GPU through CUDA MPS.
         engine: "local" or "ray".
         address: The address of a Ray cluster.
         store: The folder of the runs.
@@ -166,7 +172,7 @@ def reproduce(
     _check_words("columns", columns, [part.column for part in found.parts])
     _check_words("rows", rows, [row for part in found.parts for row in part.plan.get("objectives", {})])
     wish = Wanted(seeds, scale, subset, protocol, columns, rows, precision, backbone)
-    return _Work(found, wish, Engine(Path(store), jobs, engine, address, budget, progress, say)).result()
+    return _Work(found, wish, Engine(Path(store), jobs, fleet, mps, engine, address, budget, progress, say)).result()
 
 
 def _check_words(argument: str, words: Sequence[str] | None, names: Sequence[str]) -> None:
@@ -241,6 +247,8 @@ class _Work:
                 plan,
                 engine.store,
                 jobs=engine.jobs,
+                fleet=engine.fleet,
+                mps=engine.mps,
                 engine=engine.engine,
                 address=engine.address,
                 budget=left,

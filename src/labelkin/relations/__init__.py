@@ -17,6 +17,7 @@ from labelkin.relations._measured import activations, confusion, infogain_weight
 from labelkin.relations._ordinal import ordinal
 from labelkin.relations._structured import GroupRows, TreeRows
 from labelkin.relations._targets import DenseRows, Rows, SmoothedRows, as_rows, as_targets, smooth
+from labelkin.relations._targets import mixed_targets as mixed_targets
 from labelkin.relations._tree import tree, tree_targets
 from labelkin.relations._vectors import embedding, similarity_to_vectors
 from labelkin.relations._vectors import read_vectors as read_vectors

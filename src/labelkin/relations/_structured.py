@@ -7,9 +7,12 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, check_choice, check_number
+from labelkin.functional import ClassTargets, DenseTargets, GroupedTargets
 from labelkin.relations._matrices import read_numbers
 from labelkin.relations._targets import Rows
 from labelkin.structure import DISTANCES, DistanceKind, Ints, Taxonomy, subtree_sizes
+
+LARGEST_KEPT = 2**22  # entries of a matrix of rows that is kept: 2,048 classes, 16 MiB in float32
 
 
 class GroupRows(Rows):
@@ -51,6 +54,10 @@ class GroupRows(Rows):
 
     def isolated(self) -> Tensor:
         return self.share == 0
+
+    def class_targets(self) -> ClassTargets:
+        nothing = torch.zeros_like(self.share)
+        return GroupedTargets(self.group, nothing, self.share, nothing)
 
 
 class TreeRows(Rows):
@@ -95,6 +102,7 @@ class TreeRows(Rows):
         check_number("beta", beta, low=0)
         check_choice("distance", distance, DISTANCES)
         super().__init__(len(taxonomy.leaves), keeps_diagonal=keep_diagonal)
+        self._kept: Tensor | None = None  # all rows, for `class_targets`
         self.beta = beta
         self.distance = distance
         self.farthest = farthest(taxonomy, distance)
@@ -135,10 +143,22 @@ class TreeRows(Rows):
         if prefix + "ancestors" in state_dict:  # saved by an earlier version; the tree's own arrays replace its tables
             del state_dict[prefix + "ancestors"], state_dict[prefix + "height"]
             state_dict.update({prefix + name: buffer for name, buffer in self.named_buffers() if name != "depth"})
+        self._kept = None
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def isolated(self) -> Tensor:
         return torch.zeros(self.classes, dtype=torch.bool, device=self.depth.device)
+
+    def class_targets(self) -> ClassTargets | None:
+        """Return the matrix of all rows, which is built once, if there are not too many classes."""
+        if self.classes**2 > LARGEST_KEPT:
+            return None
+        if self._kept is None or self._kept.dtype != self.depth.dtype or self._kept.device != self.depth.device:
+            if self.depth.is_cuda and torch.cuda.is_current_stream_capturing():
+                return None  # memory of a captured graph holds nothing before the graph runs
+            with torch.no_grad():
+                self._kept = self.dense()
+        return DenseTargets(self._kept)
 
     def extra_repr(self) -> str:
         return (

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from labelkin._checks import InputError, listed
+from labelkin.functional import ClassTargets, DenseTargets, GroupedTargets, ScaledTargets
 from labelkin.relations._matrices import (
     check_not_negative,
     check_row_sums,
@@ -53,6 +54,10 @@ class Rows(nn.Module, ABC):
     def isolated(self) -> Tensor:
         """Return (K,) bool: the classes without related classes, whose rows are zero."""
 
+    def class_targets(self) -> ClassTargets | None:
+        """Return the rows in a form that `class_target_cross_entropy` takes, without a copy of K x K; None if there is none."""
+        return None
+
     def dense(self) -> Tensor:
         """Return all rows as a (K, K) matrix."""
         return self.forward(torch.arange(self.classes, device=next(self.buffers()).device))
@@ -87,6 +92,9 @@ class DenseRows(Rows):
 
     def isolated(self) -> Tensor:
         return self.matrix.amax(-1) == 0
+
+    def class_targets(self) -> ClassTargets:
+        return DenseTargets(self.matrix)
 
 
 class SmoothedRows(Rows):
@@ -123,6 +131,22 @@ class SmoothedRows(Rows):
 
     def isolated(self) -> Tensor:
         return torch.zeros_like(self.moved, dtype=torch.bool)
+
+    def class_targets(self) -> ClassTargets | None:
+        return mixed_targets(self.relation, self.moved)
+
+
+def mixed_targets(relation: Rows, moved: Tensor) -> ClassTargets | None:
+    """Return `(1 - moved) I + moved * relation` in a form that `class_target_cross_entropy` takes, or None.
+
+    `moved` (K,) is the share that each class gives away, 0 for isolated classes; the diagonal of the relation is 0.
+    """
+    rows = relation.class_targets()
+    if isinstance(rows, DenseTargets):
+        return ScaledTargets(rows.matrix, moved, 1 - moved)
+    if isinstance(rows, GroupedTargets):
+        return GroupedTargets(rows.group, 1 - moved, moved * rows.kin, moved * rows.rest)
+    return None
 
 
 def as_rows(relation: Any, classes: int, *, argument: str = "relation", distribution: bool = True) -> Rows:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from labelkin._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from labelkin.runs._answers import RULES as RULES
-    from labelkin.runs._answers import Rule as Rule
     from labelkin.runs._api import TrainedRun as TrainedRun
     from labelkin.runs._api import train as train
     from labelkin.runs._compatibility import complete_settings as complete_settings
@@ -21,6 +19,10 @@ if TYPE_CHECKING:
     from labelkin.runs._engines.attempt import Job as Job
     from labelkin.runs._engines.attempt import run_here as run_here
     from labelkin.runs._engines.attempt import train_job as train_job
+    from labelkin.runs._engines.fleet import FleetJobs as FleetJobs
+    from labelkin.runs._engines.fleet import fleets_of as fleets_of
+    from labelkin.runs._engines.fleet import run_in_fleets as run_in_fleets
+    from labelkin.runs._engines.mps import cuda_mps as cuda_mps
     from labelkin.runs._engines.processes import run_in_processes as run_in_processes
     from labelkin.runs._engines.ray import run_on_ray as run_on_ray
     from labelkin.runs._evaluate import Evaluated as Evaluated
@@ -96,10 +98,11 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_write_predictions": ["write_predictions"],
     },
     internal={
-        "_answers": ["RULES", "Rule"],
         "_compatibility": ["complete_settings", "current_options", "settings_that_count"],
         "_engines": ["ENGINES"],
         "_engines.attempt": ["Event", "Job", "run_here", "train_job"],
+        "_engines.fleet": ["FleetJobs", "fleets_of", "run_in_fleets"],
+        "_engines.mps": ["cuda_mps"],
         "_engines.processes": ["run_in_processes"],
         "_engines.ray": ["run_on_ray"],
         "_first_choice": ["first_choice"],

@@ -1,13 +1,14 @@
-"""Export the model of a run to ONNX or torch.export; it takes raw samples and returns calibrated log-probabilities."""
+"""Export a run and its decision rule to ONNX or torch.export, as one file that takes raw inputs and returns answers."""
 
 import io
 import json
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from math import isnan
+from math import isinf, isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,11 +19,16 @@ from torch.utils.flop_counter import FlopCounterMode
 from labelkin._checks import InputError, near
 from labelkin._extras import MissingExtra, require
 from labelkin._files import write_bytes
+from labelkin._version import __version__
+from labelkin.decide import Rule, RuleName
+from labelkin.runs._portable import Outputs, Portable, takes_photos
 from labelkin.runs._predictor import Predictor, load_run
 
-TOLERANCE = 1e-4  # of a log-probability
+TOLERANCE = 1e-4  # of a log-probability and of a probability
 CHECKED_BATCHES = (3, 1)
 REFERENCE_FLOPS = 2**28  # per sample; above this, onnx's numpy evaluator would take minutes
+LEAST_LOG = -80.0  # below this, probabilities in float32 are too small to compare
+ABOUT, CLASSES = "labelkin", "classes"  # keys of the metadata
 
 
 class Exported(NamedTuple):
@@ -47,45 +53,51 @@ class Runner(NamedTuple):
     """A runtime that runs the exported program, to compare it with the model."""
 
     name: str
-    run: Callable[[Tensor], Tensor]
+    run: Callable[[Tensor], Outputs]
 
 
 Written = tuple[bytes, Runner | None]
-Writer = Callable[[nn.Module, Tensor, Sequence[str]], Written]
+Writer = Callable[[nn.Module, Tensor, Mapping[str, Any]], Written]
 
 
-class Portable(nn.Module):
-    """A model that normalizes (n, ...) raw samples and returns (n, K) calibrated log-probabilities."""
+def export_model(
+    run: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    decide: RuleName | None = None,
+    threshold: float | None = None,
+    coverage: float | None = None,
+    costs: Tensor | None = None,
+    force: bool = False,
+) -> Exported:
+    """Write a run with its preprocessing, temperature and decision rule to `.onnx` or `.pt2` (torch.export).
 
-    shift: Tensor
-    scale: Tensor
+    The program takes `inputs` for batches of any size. For a run on images these are the RGB pixels (n, height, width, 3) of
+    photos of any size, as uint8; they are cut and scaled as when labelkin reads a file, up to one level of 255. (Large JPEG
+    files are an exception: labelkin decodes them at a fraction of their size.) For other runs they are samples as in training,
+    such as the columns of a table. The outputs:
 
-    def __init__(self, predictor: Predictor) -> None:
-        super().__init__()
-        self.model = predictor.model
-        shape = (-1, *[1] * (len(predictor.shape) - 1))
-        unit = 255.0 if predictor.samples.pixels else 1.0
-        self.register_buffer("shift", (predictor.mean * unit).view(shape))
-        self.register_buffer("scale", (predictor.std * unit).view(shape))
-        self.temperature = predictor.calibration.temperature
+    - `log_probs` (n, K): calibrated log-probabilities of the classes.
+    - `class_index` (n,): the position of the answer among the classes; -1 for an inner node.
+    - `node` (n,) and `path` (n, depth): the answer as a node of the tree, and the nodes from the root to it, -1 after its end.
+    - `probability` (n,): the calibrated probability of the answer.
+    - `fell_back` (n,): whether the answer is less specific than a class.
 
-    def forward(self, inputs: Tensor) -> Tensor:
-        outputs = self.model((inputs.float() - self.shift) / self.scale)
-        if self.temperature == 1 or isnan(self.temperature):
-            return self.model.objective.log_probs(outputs)
-        return torch.log_softmax(self.model.objective.scores(outputs) / self.temperature, -1)
+    The metadata of an ONNX file has the class names as JSON under "classes", and under "labelkin" an object with the names and
+    parents of the nodes, the rule and its thresholds, the temperature and the inputs. A `.pt2` file has them as extra files
+    "classes.json" and "labelkin.json".
 
-
-def export_model(run: str | os.PathLike[str], path: str | os.PathLike[str]) -> Exported:
-    """Write the model of a run to `.onnx` or `.pt2` (torch.export) for batches of any size.
-
-    The temperature of the run is part of the exported program, so its log-probabilities are calibrated. The program is run
-    before it is written: if its outputs on random samples differ from the model's by more than 1e-4, nothing is written. The
-    class names are stored in the metadata of an ONNX file under "classes", or in the extra file classes.json of a `.pt2` file.
+    The program is run before it is written: if its answers on random samples are not those of `Predictor.predict`, or its
+    log-probabilities differ by more than 1e-4, nothing is written. The file is written completely or not at all.
 
     Args:
         run: The folder of a finished run, or the result of `labelkin.train`.
         path: The file to write; its suffix chooses the format.
+        decide: "argmax", "crm" or "fallback"; see `Predictor.rule`, also for the next three.
+        threshold: The threshold of "fallback".
+        coverage: The coverage of "fallback".
+        costs: (K, K) costs for "crm", in the order of the run's classes.
+        force: Whether to replace a file that this function did not write.
 
     Returns:
         The file and the runtime that checked it.
@@ -94,23 +106,28 @@ def export_model(run: str | os.PathLike[str], path: str | os.PathLike[str]) -> E
         >>> import labelkin, tempfile
         >>> folder = tempfile.mkdtemp()
         >>> run = labelkin.train("digits", out=f"{folder}/run", epochs=1)
-        >>> labelkin.runs.export_model(run, f"{folder}/model.pt2").checked_by
+        >>> labelkin.runs.export_model(run, f"{folder}/model.pt2", decide="crm").checked_by
         'torch.export'
     """
     target = Path(path)
     write = _format(target)
+    if not force:
+        _check_replaceable(target)
     predictor = load_run(run)
-    module = Portable(predictor).eval()
+    if isnan(predictor.calibration.temperature):
+        raise InputError(
+            f"{os.fspath(run)}: {type(predictor.model.objective).__name__} defines no probabilities, which the file must "
+            "return, and the run held out no samples to calibrate its scores; train it with --calibration 0.1."
+        )
+    rule = predictor.rule(decide, threshold=threshold, coverage=coverage, costs=costs)
+    module = Portable(predictor, rule).eval().requires_grad_(False)
     samples = _random_samples(predictor)
     with torch.no_grad():
-        try:
-            module(samples)
-        except InputError as error:
-            raise InputError(f"{os.fspath(run)}: the exported file must return log-probabilities; {error}") from error
         with _quiet():
-            content, runner = _written(write, module, samples, predictor.classes)
+            traced = samples if module.fit is None else _random_photos()
+            content, runner = _written(write, module, traced, _about(predictor, rule))
         if runner is not None:
-            _check(module, runner.run, samples)
+            _check(predictor, rule, module, runner.run, samples)
     write_bytes(target, content)
     return Exported(target, None if runner is None else runner.name)
 
@@ -129,9 +146,9 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _written(write: Writer, module: nn.Module, samples: Tensor, classes: Sequence[str]) -> Written:
+def _written(write: Writer, module: nn.Module, samples: Tensor, about: Mapping[str, Any]) -> Written:
     try:
-        return write(module, samples, classes)
+        return write(module, samples, about)
     except ImportError:
         raise  # names the missing package
     except Exception as error:  # tracing can fail in many ways
@@ -141,17 +158,43 @@ def _written(write: Writer, module: nn.Module, samples: Tensor, classes: Sequenc
         ) from error
 
 
-def _check(module: nn.Module, run: Callable[[Tensor], Tensor], samples: Tensor) -> None:
+def _check(
+    predictor: Predictor, rule: Rule, module: Portable, run: Callable[[Tensor], Outputs], samples: Tensor
+) -> None:
+    """Compare the program with `predict` on samples of the run's own shape, and with the module on photos of another."""
     for count in CHECKED_BATCHES:
-        expected, found = module(samples[:count]), run(samples[:count])
-        worst = float((expected - found).abs().max())
-        if found.shape != expected.shape or not worst <= TOLERANCE:
+        expected, found = predictor.predict(samples[:count], decide=rule), run(_as_given(samples[:count], predictor))
+        assert expected.all_probabilities is not None
+        assert expected.probabilities is not None
+        assert expected.nodes is not None
+        _check_close(found.log_probs, expected.all_probabilities.log(), "a log-probability")
+        _check_close(found.probability, expected.probabilities, "the probability of an answer")
+        _check_same(found.node, expected.nodes, found.class_index, expected.positions)
+    if module.fit is not None:
+        photos = _random_photos()
+        wanted, found = Outputs(**module(photos)), run(photos)
+        _check_close(found.log_probs, wanted.log_probs, "a log-probability")
+        _check_same(found.node, wanted.node, found.class_index, wanted.class_index)
+
+
+def _check_close(found: Tensor, expected: Tensor, what: str) -> None:
+    """Refuse values that differ; those below `LEAST_LOG` may, because float32 probabilities are 0 there."""
+    worst = float((found.clamp(min=LEAST_LOG) - expected.clamp(min=LEAST_LOG)).abs().max())
+    if found.shape != expected.shape or not worst <= TOLERANCE:
+        raise InputError(f"the exported program differs from the model by {worst:g} in {what}; nothing was written.")
+
+
+def _check_same(*pairs: Tensor) -> None:
+    for found, expected in zip(pairs[::2], pairs[1::2], strict=True):
+        if not torch.equal(found, expected):
             raise InputError(
-                f"the exported program differs from the model by {worst:g} in a log-probability; nothing was written."
+                f"the exported program differs from the model: it answers {found.tolist()} instead of {expected.tolist()}; "
+                "nothing was written."
             )
 
 
 def _random_samples(predictor: Predictor) -> Tensor:
+    """Return samples of the run's own shape; gray images have values that RGB pixels can have."""
     shape = (max(CHECKED_BATCHES), *predictor.shape)
     generator = torch.Generator().manual_seed(0)
     if predictor.samples.pixels:
@@ -160,29 +203,71 @@ def _random_samples(predictor: Predictor) -> Tensor:
     return torch.randn(shape, generator=generator) * spread
 
 
+def _random_photos() -> Tensor:
+    """Return photos whose sizes are those of no run, so that tracing takes no size for a constant."""
+    generator = torch.Generator().manual_seed(1)
+    return torch.randint(0, 256, (5, 47, 71, 3), dtype=torch.uint8, generator=generator)
+
+
+def _as_given(samples: Tensor, predictor: Predictor) -> Tensor:
+    """Return samples as the program takes them: images as RGB pixels with the channels last."""
+    if not takes_photos(predictor):
+        return samples
+    return samples.permute(0, 2, 3, 1).expand(-1, -1, -1, 3).contiguous()
+
+
+def _about(predictor: Predictor, rule: Rule) -> dict[str, Any]:
+    """Return what a reader of the exported file needs to know, as JSON can hold it."""
+    tree, photos = predictor.taxonomy, takes_photos(predictor)
+    thresholds = None
+    if rule.name == "fallback":
+        fitted = {tree.names[0]: 0.5 if rule.threshold is None else rule.threshold}
+        fitted = fitted if rule.guarantee is None else rule.guarantee.thresholds or {}
+        thresholds = {name: None if isinf(value) else value for name, value in fitted.items()}  # None: never answered
+    return {
+        "version": __version__,
+        "classes": list(predictor.classes),
+        "nodes": list(tree.names),
+        "parents": [int(parent) for parent in tree.parents],
+        "named_tree": not predictor.tree_built,
+        "rule": rule.name,
+        "thresholds": thresholds,
+        "coverage": None if rule.guarantee is None else 1 - rule.guarantee.alpha,
+        "temperature": rule.temperature,
+        "inputs": "RGB pixels (n, height, width, 3), uint8" if photos else "samples as in training",
+        "shape": [None, None, 3] if photos else list(predictor.shape),
+        "columns": predictor.samples.columns,
+    }
+
+
 def _program(module: nn.Module, samples: Tensor) -> torch.export.ExportedProgram:
-    return torch.export.export(module, (samples,), dynamic_shapes=({0: torch.export.Dim("batch", min=1)},))
+    """Trace the module for batches of any size, and for photos of any size."""
+    names = ("batch", "height", "width") if isinstance(module, Portable) and module.fit is not None else ("batch",)
+    sizes = {axis: torch.export.Dim(name, min=1) for axis, name in enumerate(names)}
+    return torch.export.export(module, (samples,), dynamic_shapes=(sizes,))
 
 
-def _to_pt2(module: nn.Module, samples: Tensor, classes: Sequence[str]) -> Written:
+def _to_pt2(module: nn.Module, samples: Tensor, about: Mapping[str, Any]) -> Written:
     file = io.BytesIO()
-    torch.export.save(_program(module, samples), file, extra_files={"classes.json": json.dumps(list(classes))})
+    extra = {f"{CLASSES}.json": json.dumps(about["classes"]), f"{ABOUT}.json": json.dumps(about)}
+    torch.export.save(_program(module, samples), file, extra_files=extra)
     again = torch.export.load(io.BytesIO(file.getvalue())).module()
-    return file.getvalue(), Runner("torch.export", again)
+    return file.getvalue(), Runner("torch.export", lambda inputs: Outputs(**again(inputs)))
 
 
-def _to_onnx(module: nn.Module, samples: Tensor, classes: Sequence[str]) -> Written:
+def _to_onnx(module: nn.Module, samples: Tensor, about: Mapping[str, Any]) -> Written:
     onnx = require("onnx", extra="export", use="exporting to .onnx")
     require("onnxscript", extra="export", use="exporting to .onnx")
     program = _program(module, samples).run_decompositions({torch.ops.aten.cdist.default: _distances})
     exported = torch.onnx.export(
-        program, dynamo=True, verbose=False, input_names=["inputs"], output_names=["log_probs"]
+        program, dynamo=True, verbose=False, input_names=["inputs"], output_names=list(Outputs._fields)
     )
     assert exported is not None
     for node in exported.model.graph:
         _count_axis_from_the_front(node)
     model = exported.model_proto
-    model.metadata_props.add(key="classes", value=json.dumps(list(classes), ensure_ascii=False))
+    model.metadata_props.add(key=CLASSES, value=json.dumps(about["classes"], ensure_ascii=False))
+    model.metadata_props.add(key=ABOUT, value=json.dumps(about, ensure_ascii=False))
     content: bytes = model.SerializeToString()
     onnx.checker.check_model(onnx.load_from_string(content))
     return content, _onnx_runner(content, module, samples[:1])
@@ -212,7 +297,7 @@ def _onnx_runner(content: bytes, module: nn.Module, sample: Tensor) -> Runner | 
         name, session = "onnx's reference evaluator", reference.ReferenceEvaluator(content)
     else:
         name, session = "onnxruntime", onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    return Runner(name, lambda inputs: torch.from_numpy(session.run(None, {"inputs": inputs.numpy()})[0]))
+    return Runner(name, lambda inputs: Outputs(*map(torch.from_numpy, session.run(None, {"inputs": inputs.numpy()}))))
 
 
 def _flops(module: nn.Module, sample: Tensor) -> int:
@@ -228,3 +313,29 @@ def _format(target: Path) -> Writer:
     if not target.parent.is_dir():
         raise InputError(f"{target}: there is no folder {str(target.parent)!r}; create it first.")
     return formats[target.suffix.lower()]
+
+
+def _check_replaceable(target: Path) -> None:
+    """Refuse a file that exists and was not exported by this or an earlier version."""
+    if target.is_dir() or (target.exists() and not (_is_pt2 if target.suffix.lower() == ".pt2" else _is_onnx)(target)):
+        raise InputError(
+            f"{target}: this exists and was not written by labelkin export; choose another name, or replace it with --force "
+            "(in Python: force=True)."
+        )
+
+
+def _is_pt2(path: Path) -> bool:
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as file:
+        return any(name.rpartition("/")[2].startswith(f"{CLASSES}.json") for name in file.namelist())
+
+
+def _is_onnx(path: Path) -> bool:
+    onnx = require("onnx", extra="export", use="exporting to .onnx")
+    decoding = require("google.protobuf.message", extra="export", use="exporting to .onnx")
+    try:
+        model = onnx.load(path, load_external_data=False)
+    except decoding.DecodeError:
+        return False
+    return any(entry.key == CLASSES for entry in model.metadata_props)

@@ -10,10 +10,11 @@ from torch import Tensor, nn
 
 from labelkin._checks import InputError, listed
 from labelkin.data import Normalize, SampleFormat
+from labelkin.decide import Rule, RuleName, class_nodes, explain
 from labelkin.objectives import OBJECTIVES
-from labelkin.runs._answers import Rule, answers, check_rule
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._kinds import kind_in
+from labelkin.runs._run_rule import rule_of_run
 from labelkin.runs._setup import restored_context
 from labelkin.runs._spec import RunSpec, accepted_options
 from labelkin.structure import Taxonomy
@@ -69,6 +70,7 @@ class Predictor(nn.Module):
     def __init__(self, folder: RunFolder) -> None:
         super().__init__()
         config, setup = folder.config, folder.setup
+        self.folder = folder
         self.spec = RunSpec.from_dict(config)
         context = restored_context(setup["context"])
         self.classes: tuple[str, ...] = context.classes
@@ -104,39 +106,99 @@ class Predictor(nn.Module):
         """Return the objective's outputs for (n, ...) raw inputs."""
         return self.model(Normalize(self.mean, self.std)(inputs))
 
+    def rule(
+        self,
+        decide: RuleName | None = None,
+        *,
+        threshold: float | None = None,
+        coverage: float | None = None,
+        costs: Tensor | None = None,
+    ) -> Rule:
+        """Return a decision rule with the temperature of this run, for `predict`.
+
+        With a coverage, answers are right, or the root, with at least this probability (see `decide.GuaranteedFallback`). One
+        random half of the samples that the run held out fits the temperature, and the other half the threshold. If these
+        samples are a validation split that also chose the best epoch, the guarantee is a little optimistic.
+
+        Args:
+            decide: "argmax" (the most probable class), "crm" (the class of least expected cost) or "fallback" (the deepest node
+                of the tree whose probability reaches the threshold). By default "fallback" if a threshold or a coverage is
+                given, "crm" if costs are given, otherwise "argmax".
+            threshold: The threshold of "fallback"; 0.5 by default.
+            coverage: The coverage of "fallback" in place of a threshold, such as 0.95.
+            costs: (K, K) costs by true class (row) and answer (column) for "crm"; by default the distances in the run's tree.
+
+        Returns:
+            The rule.
+        """
+        return rule_of_run(self, decide, threshold=threshold, coverage=coverage, costs=costs)
+
     @torch.no_grad()
     def predict(
-        self, inputs: Any, *, decide: Rule = "argmax", threshold: float | None = None, costs: Tensor | None = None
+        self,
+        inputs: Any,
+        *,
+        decide: RuleName | Rule | None = None,
+        threshold: float | None = None,
+        coverage: float | None = None,
+        costs: Tensor | None = None,
     ) -> Prediction:
         """Predict the class of each input.
 
         Args:
             inputs: An array or tensor with the training data's shape and range.
-            decide: "argmax" (the most probable class), "crm" (the class of least expected cost) or "fallback" (the deepest node
-                of the tree whose probability reaches the threshold).
+            decide: The name of a rule, as in `rule`, also for the next three; or the result of `rule`, which saves time if
+                several batches are decided with a coverage.
             threshold: The threshold of "fallback"; 0.5 by default.
+            coverage: The coverage of "fallback" in place of a threshold, such as 0.95.
             costs: (K, K) costs by true class (row) and answer (column) for "crm"; by default the distances in the run's tree.
 
         Returns:
             The answers with their calibrated probabilities.
         """
-        check_rule(decide, threshold=threshold, costs=costs, named=not self.tree_built)
+        if not isinstance(decide, Rule):
+            decide = self.rule(decide, threshold=threshold, coverage=coverage, costs=costs)
+        elif any(option is not None for option in (threshold, coverage, costs)):
+            raise InputError("decide: a rule has its own threshold, coverage and costs; pass them to rule() instead.")
         values = torch.as_tensor(inputs)
         self.check(values)
         parts = [self(part.to(self.mean.device)).float().cpu() for part in torch.split(values, BATCH)]
         scores = torch.cat(parts)
-        probs = self.calibration.probs(scores)
-        found = answers(scores, probs, self.taxonomy, decide, threshold=threshold, costs=costs)
+        probs = self.calibration._replace(temperature=decide.temperature).probs(scores)
+        found: Tensor | None = None
+        if probs is None:
+            nodes = class_nodes(scores.argmax(-1), self.taxonomy)
+        elif len(scores):
+            nodes, found = decide.answer(probs)
+        else:
+            nodes, found = torch.zeros(0, dtype=torch.int64), scores.new_zeros(0)
         places = torch.full((len(self.taxonomy),), -1)
         places[torch.from_numpy(self.taxonomy.leaves.copy())] = torch.arange(len(self.classes))
         return Prediction(
-            [self.taxonomy.names[node] for node in found.nodes.tolist()],
-            places[found.nodes],
+            [self.taxonomy.names[node] for node in nodes.tolist()],
+            places[nodes],
             scores,
-            None if found.probabilities is None else found.probabilities.float(),
+            None if found is None else found.float(),
             None if probs is None else probs.float(),
-            found.nodes,
+            nodes,
         )
+
+    def explain(self, predicted: Prediction) -> list[str | None]:
+        """Return the probabilities along the path to each answer, such as "animal 0.93 > dog 0.71".
+
+        Args:
+            predicted: The result of `predict`.
+
+        Returns:
+            One line for each answer; None without probabilities, or if the tree was built from the data.
+        """
+        probs, nodes = predicted.all_probabilities, predicted.nodes
+        if probs is None or nodes is None or self.tree_built or not len(nodes):
+            return [None] * len(predicted.classes)
+        return [
+            str(reason)
+            for reason in explain(probs.double() / probs.double().sum(-1, keepdim=True), self.taxonomy, nodes)
+        ]
 
     def check(self, values: Tensor) -> None:
         """Refuse inputs of another shape, or of another range if the run was trained on bytes."""

@@ -45,17 +45,23 @@ def train_run(
         >>> 0 <= trained.metrics["accuracy"] <= 1
         True
     """
-    if path is not None and (Path(path) / "config.json").exists():
+    if path is not None:
+        check_folder(path, spec, resume=resume)
+    own = workspace if workspace is not None and workspace.serves(spec) else DataWorkspace(spec)
+    return kind_of(spec.data).train(spec, path, resume=resume, workspace=own, progress=progress, log=log)
+
+
+def check_folder(path: str | os.PathLike[str], spec: RunSpec, *, resume: bool) -> None:
+    """Refuse a folder that holds another run, files of others or, unless it is resumed, this run."""
+    if (Path(path) / "config.json").exists():
         if not resume and not is_other_process():  # the first process has written the folder
             raise InputError(
                 f"{path}: this folder already contains a run; resume it with `labelkin train --resume "
                 f"{shlex.quote(str(path))}`, or choose another folder."
             )
         check_same(path, spec)
-    elif path is not None and not is_other_process():
+    elif not is_other_process():
         RunFolder(os.fspath(path)).check_free()
-    own = workspace if workspace is not None and workspace.serves(spec) else DataWorkspace(spec)
-    return kind_of(spec.data).train(spec, path, resume=resume, workspace=own, progress=progress, log=log)
 
 
 def check_run(spec: RunSpec, workspace: DataWorkspace) -> None:

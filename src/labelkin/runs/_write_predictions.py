@@ -5,7 +5,6 @@ import io
 import json
 import os
 from collections.abc import Iterator, Sequence
-from functools import partial
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,13 @@ from torch import Tensor
 from labelkin._checks import InputError, near
 from labelkin._files import write_text
 from labelkin.data import OnError, UnlabeledBatch, read_unlabeled
-from labelkin.runs._answers import Rule, check_rule
+from labelkin.decide import RuleName
 from labelkin.runs._overwrite_guard import check_no_overwrite
 from labelkin.runs._predictor import Prediction, Predictor, load_run, run_spec
 from labelkin.runs._setup import fastest_device
 
 FIELDS = ("input", "row", "class", "probability", "path")
+WHY = "why"
 
 
 def write_predictions(
@@ -29,10 +29,12 @@ def write_predictions(
     output: str | os.PathLike[str],
     *,
     on_error: OnError = "stop",
-    decide: Rule = "argmax",
+    decide: RuleName | None = None,
     threshold: float | None = None,
+    coverage: float | None = None,
     costs: Tensor | None = None,
     all_probs: bool = False,
+    explain: bool = False,
 ) -> int:
     """Predict the class of every input and write one row per sample to a `.csv` or `.jsonl` file.
 
@@ -45,10 +47,12 @@ def write_predictions(
         inputs: Images, arrays, tables or folders of images, as `labelkin.data.read_unlabeled` reads them.
         output: The file to write.
         on_error: On an unreadable image: "stop" or "skip".
-        decide: "argmax", "crm" or "fallback"; see `Predictor.predict`, also for the next two.
+        decide: "argmax", "crm" or "fallback"; see `Predictor.rule`, also for the next three.
         threshold: The threshold of "fallback".
+        coverage: The coverage of "fallback".
         costs: (K, K) costs for "crm", in the order of the run's classes.
         all_probs: Whether to add a column `p_CLASS` with the probability of each class.
+        explain: Whether to add a column `why` with the probabilities along the path, such as "animal 0.93 > dog 0.71".
 
     Returns:
         The number of rows.
@@ -65,41 +69,46 @@ def write_predictions(
     write = _writer(target)
     check_no_overwrite(target, inputs=inputs, run=run, spec=run_spec(run))
     predictor = load_run(run).to(fastest_device())
-    check_rule(decide, threshold=threshold, costs=costs, named=not predictor.tree_built)
-    if all_probs and isnan(predictor.calibration.temperature):
-        raise InputError(f"all_probs: {os.fspath(run)} has no probabilities; leave it out.")
-    predict = partial(predictor.predict, decide=decide, threshold=threshold, costs=costs)
+    rule = predictor.rule(decide, threshold=threshold, coverage=coverage, costs=costs)
+    for name, wanted in (("all_probs", all_probs), ("explain", explain)):
+        if wanted and isnan(predictor.calibration.temperature):
+            raise InputError(f"{name}: {os.fspath(run)} has no probabilities; leave it out.")
+    if explain and predictor.tree_built:
+        raise InputError(f"explain: {os.fspath(run)} has no taxonomy, so answers have no path; leave it out.")
     parts = read_unlabeled(inputs, shape=predictor.shape, samples=predictor.samples, on_error=on_error)
-    rows = [
-        row for part in parts if len(part.inputs) for row in _rows(predictor, predict(part.inputs), part, all_probs)
-    ]
-    write_text(target, write(rows, _columns(predictor, all_probs)))
+    columns = [*FIELDS, *([WHY] if explain else []), *(f"p_{name}" for name in predictor.classes if all_probs)]
+    rows: list[dict[str, Any]] = []
+    for part in parts:
+        if len(part.inputs):
+            rows += _rows(predictor, predictor.predict(part.inputs, decide=rule), part, columns)
+    write_text(target, write(rows, columns))
     return len(rows)
 
 
-def _columns(predictor: Predictor, all_probs: bool) -> list[str]:
-    return [*FIELDS, *(f"p_{name}" for name in predictor.classes if all_probs)]
-
-
 def _rows(
-    predictor: Predictor, predicted: Prediction, part: UnlabeledBatch, all_probs: bool
+    predictor: Predictor, predicted: Prediction, part: UnlabeledBatch, columns: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
     assert predicted.nodes is not None
     nodes = predicted.nodes.tolist()
     paths = {node: predictor.path_to_node(node) for node in set(nodes)}
-    known = predicted.probabilities
-    probabilities = [None] * len(nodes) if known is None else [round(value, 6) for value in known.tolist()]
-    every = (
-        predicted.all_probabilities.tolist()
-        if all_probs and predicted.all_probabilities is not None
-        else [()] * len(nodes)
-    )
-    columns = _columns(predictor, all_probs)
-    for file, row, name, node, probability, all_ in zip(
-        part.files, part.rows, predicted.classes, nodes, probabilities, every, strict=True
-    ):
-        fields = (file, row, name, probability, paths[node], *(round(value, 6) for value in all_))
-        yield dict(zip(columns, fields, strict=True))
+    known, every = predicted.probabilities, predicted.all_probabilities
+    values: dict[str, Sequence[Any]] = {
+        "input": part.files,
+        "row": part.rows,
+        "class": predicted.classes,
+        "probability": [None] * len(nodes) if known is None else _rounded(known),
+        "path": [paths[node] for node in nodes],
+    }
+    if WHY in columns:
+        values[WHY] = predictor.explain(predicted)
+    if every is not None and len(columns) > len(values):
+        values |= {f"p_{name}": _rounded(every[:, k]) for k, name in enumerate(predictor.classes)}
+    for row in zip(*values.values(), strict=True):
+        yield dict(zip(values, row, strict=True))
+
+
+def _rounded(values: Tensor) -> list[float]:
+    return [round(value, 6) for value in values.tolist()]
 
 
 def _writer(target: Path) -> Any:

@@ -15,11 +15,17 @@ if TYPE_CHECKING:
     from labelkin.training._cost_files import costs_for as costs_for
     from labelkin.training._cost_files import costs_in_order as costs_in_order
     from labelkin.training._cost_files import read_costs as read_costs
+    from labelkin.training._decisions import LEAST_SCORE as LEAST_SCORE
+    from labelkin.training._decisions import PRIOR as PRIOR
     from labelkin.training._decisions import Calibration as Calibration
     from labelkin.training._decisions import decide_test as decide_test
     from labelkin.training._decisions import fit_calibration as fit_calibration
     from labelkin.training._fabric import make_fabric as make_fabric
     from labelkin.training._final_metrics import final_metrics as final_metrics
+    from labelkin.training._fleet import Fleet as Fleet
+    from labelkin.training._fleet import FleetMember as FleetMember
+    from labelkin.training._fleet_check import NotBatched as NotBatched
+    from labelkin.training._fleet_check import reason_against as reason_against
     from labelkin.training._imbalance import check_logit_adjustment as check_logit_adjustment
     from labelkin.training._imbalance import class_weights as class_weights
     from labelkin.training._imbalance import logit_offset as logit_offset
@@ -62,9 +68,11 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_imbalance": ["check_logit_adjustment", "class_weights", "logit_offset"],
         "_partial": ["classify"],
         "_build": ["build_model", "context_for", "resolved", "taxonomy_for"],
-        "_decisions": ["Calibration", "decide_test", "fit_calibration"],
+        "_decisions": ["LEAST_SCORE", "PRIOR", "Calibration", "decide_test", "fit_calibration"],
         "_fabric": ["make_fabric"],
         "_final_metrics": ["final_metrics"],
+        "_fleet": ["Fleet", "FleetMember"],
+        "_fleet_check": ["NotBatched", "reason_against"],
         "_interrupt": ["StopAfterStep"],
         "_loop": ["check_accumulation"],
         "_optimizer": ["parameter_groups"],

@@ -15,8 +15,10 @@ from torch import Tensor, nn
 
 from labelkin._checks import InputError
 from labelkin.data import Batches
+from labelkin.training._capture import capturing
+from labelkin.training._fleet_batches import FleetBatches
 from labelkin.training._settings import Settings
-from labelkin.training._steps import Steps, Workbench
+from labelkin.training._steps import Steps, Workbench, plain_attributes
 
 WARM_UP = (
     3  # steps of each batch size that run before it is captured, so that libraries allocate and choose their kernels
@@ -100,15 +102,11 @@ class CapturedSteps(Steps):
     def _capture(self, size: int) -> None:
         """Capture the step of a batch size; if CUDA cannot, go on without graphs."""
         self.bench.optimizer.zero_grad(set_to_none=True)
-        device = self.bench.place.device
-        generator = torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index]
-        before = generator.clone_state()  # a capture that fails leaves the generator unusable
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
+            with capturing(graph, self.bench.place.device, self._stream):
                 loss = self._update_at_position(size)
         except RuntimeError as error:  # the objective or the backbone waits for the device, or copies from the host
-            generator.graphsafe_set_state(before)
             self._refuse(str(error).strip().partition("\n")[0])
             return
         self._graphs[size] = (graph, loss)
@@ -125,12 +123,9 @@ class CapturedSteps(Steps):
         """Return what a graph cannot notice: addresses of the model's tensors and plain attributes of the objective."""
         model = self.bench.forward
         found: list[Any] = [tensor.data_ptr() for tensor in (*model.parameters(), *model.buffers())]
+        found += plain_attributes(self.objective)
         for module in self.objective.modules():
-            for name, value in vars(module).items():
-                if isinstance(value, (bool, int, float, str)) or value is None:
-                    found.append((name, value))
-                elif isinstance(value, Tensor):
-                    found.append((name, value.data_ptr()))
+            found += [(name, value.data_ptr()) for name, value in vars(module).items() if isinstance(value, Tensor)]
         return found
 
     def optimizer_state(self) -> dict[str, Any]:
@@ -169,7 +164,7 @@ def _reason_against(settings: Settings, bench: Workbench) -> str | None:
         return "several processes exchange gradients"
     if settings.accumulate > 1:
         return "gradients are accumulated"
-    if not isinstance(bench.batches, Batches):
+    if not isinstance(bench.batches, (Batches, FleetBatches)):
         return "batches differ in length"
     if not bench.batches.in_memory:
         return "images are read from files"

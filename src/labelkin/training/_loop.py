@@ -147,8 +147,14 @@ class Trainer:
             self.settings,
             self.place,
             self.loss_sum,
+            self._clip,
         )
         self.steps = make_steps(bench, self.model.objective)
+
+    def _clip(self, most: float) -> Tensor:
+        """Clip the gradients to a norm and return what it was; Fabric's own check would wait for the device."""
+        norm: Tensor = self.fabric.clip_gradients(self.forward, self.optimizer, max_norm=most, error_if_nonfinite=False)
+        return norm
 
     def _maybe_compiled(self) -> Any:
         """Return the model, compiled if the settings request it."""
@@ -182,9 +188,7 @@ class Trainer:
     def _end_epoch(self, epoch: int, progress: Progress, stop: StopAfterStep) -> None:
         """Evaluate, record the epoch's metrics and save."""
         self.model.eval()
-        if "refresh" in self.model.objective.needs:
-            with self.fabric.autocast():
-                self.task.refresh(self.model, self.place)
+        self._refresh()
         mean_loss = self.loss_sum.mean(len(self.batches), self.place.gather)
         if not isfinite(mean_loss):
             raise Diverged(
@@ -206,6 +210,12 @@ class Trainer:
         self.log(row)
         if stopped:
             raise Interrupted
+
+    def _refresh(self) -> None:
+        """Let the objective pass over the training set, if it needs to."""
+        if "refresh" in self.model.objective.needs:
+            with self.fabric.autocast():
+                self.task.refresh(self.model, self.place)
 
     def _evaluate(self, part: str) -> Evaluation:
         """Evaluate a part of the data, in the mode that the settings name."""
@@ -261,12 +271,15 @@ class Trainer:
         }
         tensors = {
             "model": state_of(self.model),
-            "optimizer": self.steps.optimizer_state(),
+            "optimizer": self._optimizer_state(),
             "best": self.best,
             "random": {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all()},
         }
         with self.pace.saving():
             self.checkpoint.save(State(progress, tensors))
+
+    def _optimizer_state(self) -> dict[str, Any]:
+        return self.steps.optimizer_state()
 
     def _restore(self) -> None:
         """Continue from the checkpoint's state, if it has one."""

@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 class LossSum:
-    """Add up scalar losses on a device without reading them.
+    """Add up losses on a device without reading them: scalars, or one loss for each member of a fleet.
 
     The CPU sums in float64. Other devices sum in float32 with Kahan's compensation, since some (MPS) have no float64; the
     result is as good as a float64 sum to about nine digits. The sum is read only by `value`, `mean` and `parts`.
@@ -15,6 +15,8 @@ class LossSum:
     Args:
         device: The device of the losses.
         exact: Whether to sum in float64; by default only on the CPU.
+        members: The number of losses that each call of `add` brings; None for a scalar. The sums of several members are read
+            with `split`.
 
     >>> total = LossSum(torch.device("cpu"))
     >>> for loss in (0.5, 0.25):
@@ -23,12 +25,31 @@ class LossSum:
     0.75
     """
 
-    def __init__(self, device: torch.device, *, exact: bool | None = None) -> None:
+    def __init__(self, device: torch.device, *, exact: bool | None = None, members: int | None = None) -> None:
         exact = device.type == "cpu" if exact is None else exact
         self.dtype = torch.float64 if exact else torch.float32
         self.device = device
-        self._sum = torch.zeros((), dtype=self.dtype, device=device)
+        self._sum = torch.zeros(() if members is None else (members,), dtype=self.dtype, device=device)
         self._error = torch.zeros_like(self._sum)
+
+    def split(self) -> "list[LossSum]":
+        """Return the sum of each member; they share memory with this one.
+
+        >>> total = LossSum(torch.device("cpu"), members=2)
+        >>> total.add(torch.tensor([0.5, 2.0]))
+        >>> [one.value() for one in total.split()]
+        [0.5, 2.0]
+        """
+        parts = []
+        for own, error in zip(self._sum, self._error, strict=True):
+            part = LossSum(self.device, exact=self.dtype == torch.float64)
+            part._sum, part._error = own, error
+            parts.append(part)
+        return parts
+
+    def zeros(self) -> Tensor:
+        """Return zeros of the shape of the losses, in float32."""
+        return torch.zeros(self._sum.shape, device=self.device)
 
     def reset(self) -> None:
         """Begin again at 0."""

@@ -16,8 +16,12 @@ def make_optimizer(model: Model, settings: Settings) -> Optimizer:
 
     Weight decay applies to all parameters but those that the objective excludes (`Objective.no_weight_decay`).
     """
-    fused = next(model.parameters()).is_cuda  # one kernel updates all parameters
-    groups = parameter_groups(model, weight_decay=settings.weight_decay)
+    return optimizer_of(parameter_groups(model, weight_decay=settings.weight_decay), settings)
+
+
+def optimizer_of(groups: list[dict[str, Any]], settings: Settings) -> Optimizer:
+    """Return the settings' optimizer for groups of parameters."""
+    fused = groups[0]["params"][0].is_cuda  # one kernel updates all parameters
     if settings.optimizer == "sgd":
         return torch.optim.SGD(
             groups, lr=settings.lr, momentum=settings.momentum, nesterov=settings.nesterov, fused=fused

@@ -1,10 +1,10 @@
 """Training steps, computed one operation at a time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from labelkin.functional import sum_over_processes
 from labelkin.training._loss_sum import LossSum
@@ -24,6 +24,7 @@ class Workbench(NamedTuple):
     settings: Settings
     place: Place
     loss_sum: LossSum
+    clip: Callable[[float], Tensor]  # clips the gradients to a norm, and returns what it was
 
 
 class Steps:
@@ -56,24 +57,22 @@ class Steps:
         return learning_rate(self.bench.settings, epoch * steps + step, steps)
 
     def update(self, batch: Any) -> Tensor:
-        """Update the weights and return the batch's loss, which stays on the device.
+        """Update the weights and return the batch's loss, or the losses of a fleet's members, which stay on the device.
 
         With gradient accumulation the batch is computed in parts, and each part's loss is scaled by its share of the
         batch's weight.
         """
-        fabric, forward, optimizer, task, _, settings, place, _ = self.bench
+        fabric, forward, optimizer, task, _, settings, _, loss_sum, clip = self.bench
         optimizer.zero_grad(set_to_none=True)
         parts = task.parts(batch, settings.accumulate)
-        total = torch.zeros((), device=place.device)
+        total = loss_sum.zeros()
         for number, (part, share) in enumerate(zip(parts, _shares(parts), strict=True)):
             with fabric.no_backward_sync(forward, enabled=number < len(parts) - 1):
                 loss = task.loss(forward, part) * share
-                fabric.backward(loss)
+                fabric.backward(loss.sum() if loss.dim() else loss)  # a fleet has one loss for each member
             total += loss.detach()
         if settings.clip is not None:
-            norm = fabric.clip_gradients(
-                forward, optimizer, max_norm=settings.clip, error_if_nonfinite=False
-            )  # its own check would wait for the device
+            norm = clip(settings.clip)
             total = torch.where(norm.isfinite(), total, norm.to(total.dtype))  # reported at the end of the epoch
         optimizer.step()
         return total
@@ -86,6 +85,12 @@ class Steps:
     def _set_rate(self, rate: float) -> None:
         for group in self.bench.optimizer.param_groups:
             group["lr"] = rate
+
+
+def plain_attributes(module: nn.Module) -> list[tuple[str, Any]]:
+    """Return the numbers, texts and Nones among the attributes of a module and its parts, which decide what it computes."""
+    kinds = (bool, int, float, str, type(None))
+    return [(name, v) for part in module.modules() for name, v in vars(part).items() if isinstance(v, kinds)]
 
 
 def _shares(parts: Sequence[Any]) -> Sequence[Tensor | float]:

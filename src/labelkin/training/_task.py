@@ -15,6 +15,7 @@ from labelkin.data import AUGMENTATIONS, Batches, Dataset, Minibatch, Split
 from labelkin.structure import Taxonomy
 from labelkin.training._decisions import decide_test, fit_calibration
 from labelkin.training._final_metrics import final_metrics
+from labelkin.training._fleet_model import FleetModel
 from labelkin.training._model import Model
 from labelkin.training._settings import Settings
 
@@ -228,11 +229,25 @@ class Classify(Task):
 
     def evaluate(self, model: Model, part: str, place: Place) -> Evaluation:
         """Compute the scores of all samples of a part and their summary metrics."""
+        return self._evaluation(
+            *self._scored(lambda batch: model.objective.scores(_outputs(model, batch)), part, place)
+        )
+
+    def evaluate_members(self, fleet: FleetModel, part: str, place: Place) -> list[Evaluation]:
+        """Evaluate all members of a fleet at once; the result is one evaluation for each."""
+        dtype = next(fleet.parameters()).dtype
+        scores, target = self._scored(lambda batch: fleet.scores(batch.inputs.to(dtype)), part, place)
+        return [self._evaluation(own.contiguous(), target) for own in scores.unbind(1)]
+
+    def _evaluation(self, scores: Tensor, target: Tensor) -> Evaluation:
+        return Evaluation(metrics.summary(scores, target, self.taxonomy), {"scores": scores, "target": target})
+
+    def _scored(self, score: Callable[[Minibatch], Tensor], part: str, place: Place) -> tuple[Tensor, Tensor]:
+        """Return the scores (n, ...) of all samples of a part in their order, and their targets, on the CPU."""
         moved: list[list[Tensor]] = []
         waiting: list[list[Tensor]] = []  # on the device, so that batches do not wait for each other
         for batch in self._in_order(part, place):
-            scores = model.objective.scores(_outputs(model, batch))
-            fields = (scores, batch.targets, batch.index, batch.weight)
+            fields = (score(batch), batch.targets, batch.index, batch.weight)
             waiting.append([place.gather(field).flatten(0, 1) for field in fields])
             if sum(fields[0].numel() for fields in waiting) > MOST_WAITING:
                 moved.append(_real_rows(waiting))
@@ -240,8 +255,7 @@ class Classify(Task):
         moved += [_real_rows(waiting)] if waiting else []
         scores, target, index = (torch.cat(field) for field in zip(*moved, strict=True))
         order = index.argsort()
-        scores, target = scores[order].float(), target[order]
-        return Evaluation(metrics.summary(scores, target, self.taxonomy), {"scores": scores, "target": target})
+        return scores[order].float(), target[order]
 
     def calibrate(self, model: Model, tested: Evaluation, evaluate: Callable[[str], Evaluation]) -> Evaluation:
         """Fit a temperature on the validation split, or on the samples held out for it, and decide the test samples."""

@@ -59,5 +59,5 @@ def _ragged_mass(values: Tensor, target: Tensor, operands: Sequence[Tensor], low
 
 def classes(logits: Tensor, operands: Sequence[Tensor], options: Sequence[float]) -> Tensor:
     values = logits if logits.dtype == torch.float64 else logits.float()
-    rows = cpu_classes.target_rows(operands[0], operands[1:], int(options[0]), logits.shape[1]).to(values.dtype)
+    rows = cpu_classes.open_rows(logits, values, operands, options)
     return rows.sum(-1) * values.logsumexp(-1) - torch.where(rows != 0, rows * values, 0).sum(-1)

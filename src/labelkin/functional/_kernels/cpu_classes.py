@@ -1,11 +1,14 @@
-"""CPU: cross entropy to rows of a class matrix, a few rows at a time; and a function that builds these rows."""
+"""Torch operations: cross entropy to rows of a class matrix, a few rows at a time; and a function that builds these rows."""
 
 from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
+from labelkin.functional._kernels.cpu_leaves import lowest
+
 ROWS = 64  # in memory at once
+HARD, SCALED = 5, 6  # the codes of the identity matrix and of `ScaledTargets`
 
 
 def target_rows(target: Tensor, operands: Sequence[Tensor], code: int, classes: int) -> Tensor:
@@ -23,14 +26,27 @@ def target_rows(target: Tensor, operands: Sequence[Tensor], code: int, classes: 
         return (by_gap[gap] * scale[target][:, None]).scatter(1, own_column, own[target][:, None])
     if code == 3:
         start, columns, values = operands
-        begin, count = start[target].long(), (start[target + 1] - start[target]).long()
-        row = torch.repeat_interleave(count)
-        at = torch.arange(len(row), device=target.device) + (begin - count.cumsum(0) + count)[row]
+        lane = torch.arange(int((start[1:] - start[:-1]).max()), device=target.device)
+        inside = lane < (start[target + 1] - start[target])[:, None]
+        at = torch.where(inside, start[target][:, None] + lane, 0)
         rows = torch.zeros(len(target), classes, dtype=values.dtype, device=target.device)
-        rows[row, columns[at].long()] = values[at]
-        return rows
+        return rows.scatter_add(1, torch.where(inside, columns[at], 0).long(), torch.where(inside, values[at], 0))
+    if code == HARD:
+        rows = torch.zeros(len(target), classes, device=target.device)
+        return rows.scatter(1, own_column, 1.0)
+    if code == SCALED:
+        matrix, scale, own = operands
+        return (matrix[target] * scale[target][:, None]).scatter(1, own_column, own[target][:, None])
     left, right, own = operands
     return (left[target] @ right.T).scatter_add(1, own_column, own[target][:, None])
+
+
+def open_rows(logits: Tensor, values: Tensor, operands: Sequence[Tensor], options: Sequence[float]) -> Tensor:
+    """Return the rows of the class matrix in the dtype of `values`, without masked classes other than the target."""
+    target, *given = operands
+    rows = target_rows(target, given, int(options[0]), logits.shape[1]).to(values.dtype)
+    masked = logits.detach() < lowest(logits.dtype)
+    return rows.masked_fill(masked.scatter(1, target[:, None], False), 0)
 
 
 def forward(logits: Tensor, operands: Sequence[Tensor], options: Sequence[float]) -> tuple[Tensor, Tensor]:
@@ -38,8 +54,7 @@ def forward(logits: Tensor, operands: Sequence[Tensor], options: Sequence[float]
     for values, rows, _ in _parts(logits, operands, options):
         lse = values.logsumexp(-1)
         mass = rows.sum(-1)
-        picked = torch.where(rows != 0, rows * values, 0).sum(-1)
-        parts.append(torch.stack([mass * lse - picked, lse, mass], -1))
+        parts.append(torch.stack([mass * lse - _picked(rows, values), lse, mass], -1))
     found = torch.cat(parts)
     return found[:, 0].contiguous(), found[:, 1:].contiguous()
 
@@ -47,12 +62,39 @@ def forward(logits: Tensor, operands: Sequence[Tensor], options: Sequence[float]
 def backward(
     grad: Tensor, logits: Tensor, saved: Tensor, operands: Sequence[Tensor], options: Sequence[float]
 ) -> Tensor:
-    result = torch.empty(logits.shape, dtype=logits.dtype)
+    result = torch.empty(logits.shape, dtype=logits.dtype, device=logits.device)
     for values, rows, chosen in _parts(logits, operands, options):
         lse, mass = saved[chosen].unbind(-1)
         probs = torch.exp(values - lse[:, None]).mul_(mass[:, None]).sub_(rows)
         result[chosen] = probs.mul_(grad[chosen, None]).to(result.dtype)
     return result
+
+
+def with_gradient(
+    logits: Tensor, factor: Tensor, operands: Sequence[Tensor], options: Sequence[float]
+) -> tuple[Tensor, Tensor]:
+    """Return the losses (n,) and the gradient of `sum factor * losses`, which overwrites the logits."""
+    wide = logits if logits.dtype == torch.float64 else logits.float()  # the logits themselves in float32
+    lse = wide.logsumexp(-1)
+    closed = torch.where(
+        factor == 0, torch.inf, lse
+    )  # a factor of 0 gives 0, also for a row whose classes are all masked
+    if int(options[0]) == HARD:
+        own_column = operands[0][:, None]
+        loss = lse - wide.gather(1, own_column).squeeze(1)
+        wide.sub_(closed[:, None]).exp_().mul_(factor[:, None])
+        wide.scatter_add_(1, own_column, -factor[:, None])
+    else:
+        rows = open_rows(logits, wide, operands, options)
+        mass = rows.sum(-1)
+        loss = mass * lse - _picked(rows, wide)
+        wide.sub_(closed[:, None]).exp_().mul_((mass * factor)[:, None])
+        wide.addcmul_(rows, factor[:, None], value=-1)
+    return loss, logits.copy_(wide) if wide is not logits else logits
+
+
+def _picked(rows: Tensor, values: Tensor) -> Tensor:
+    return torch.where(rows != 0, rows * values, 0).sum(-1)
 
 
 def _parts(
@@ -63,4 +105,4 @@ def _parts(
     for start in range(0, len(logits), ROWS):
         chosen = slice(start, start + ROWS)
         values = logits[chosen].to(dtype)
-        yield values, target_rows(target[chosen], given, int(options[0]), logits.shape[1]).to(dtype), chosen
+        yield values, open_rows(logits[chosen], values, [target[chosen], *given], options), chosen

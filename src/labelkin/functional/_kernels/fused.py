@@ -40,9 +40,14 @@ def uses_triton(logits: Tensor) -> bool:
     return logits.is_cuda and has_triton()
 
 
+def transformed() -> bool:
+    """Return whether `torch.func` or forward-mode autograd is active, which kernels do not support."""
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+
+
 def supports(logits: Tensor) -> bool:
     """Return whether kernels support these logits: on the CPU, or on CUDA with Triton, but not in forward-mode autograd."""
-    if not logits.numel() or torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if not logits.numel() or transformed():
         return False
     if logits.device.type == "cpu":
         return logits.dtype in (*FLOATS, torch.float64)
@@ -62,15 +67,16 @@ def fused(kind: str, logits: Tensor, target: Tensor, operands: Operands, options
     return loss.to(dtype).reshape(target.shape)
 
 
-def _module(kind: str, logits: Tensor) -> Any:
-    backend = "triton" if uses_triton(logits) else "cpu"
+def module(kind: str, logits: Tensor) -> Any:
+    """Return the module with the kernels of a kind for the device of the logits; without Triton, torch operations."""
+    backend = "triton" if uses_triton(logits) and logits.dtype in FLOATS else "cpu"
     return import_module(f"labelkin.functional._kernels.{backend}_{kind}")
 
 
 class _Fused(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, kind: str, operands: Operands, options: Options) -> Tensor:
-        loss, saved = _module(kind, logits).forward(logits, operands, options)
+        loss, saved = module(kind, logits).forward(logits, operands, options)
         ctx.save_for_backward(logits, saved)
         ctx.kind, ctx.operands, ctx.options = kind, operands, options
         found: Tensor = loss
@@ -82,13 +88,13 @@ class _Fused(torch.autograd.Function):
         if torch.is_grad_enabled():  # a second derivative was requested
             loss = COMPOSED[ctx.kind](logits, ctx.operands, ctx.options)
             return *torch.autograd.grad(loss, logits, grad, create_graph=True), None, None, None
-        result = _module(ctx.kind, logits).backward(grad.contiguous(), logits, saved, ctx.operands, ctx.options)
+        result = module(ctx.kind, logits).backward(grad.contiguous(), logits, saved, ctx.operands, ctx.options)
         return result, None, None, None
 
 
 @torch.library.custom_op("labelkin::fused", mutates_args=())
 def _fused(kind: str, logits: Tensor, operands: list[Tensor], options: list[float]) -> tuple[Tensor, Tensor]:
-    loss, saved = _module(kind, logits).forward(logits, operands, options)
+    loss, saved = module(kind, logits).forward(logits, operands, options)
     return loss, saved
 
 
@@ -103,7 +109,7 @@ def _(kind: str, logits: Tensor, operands: list[Tensor], options: list[float]) -
 def _fused_backward(
     kind: str, grad: Tensor, logits: Tensor, saved: Tensor, operands: list[Tensor], options: list[float]
 ) -> Tensor:
-    result: Tensor = _module(kind, logits).backward(grad.contiguous(), logits, saved, operands, options)
+    result: Tensor = module(kind, logits).backward(grad.contiguous(), logits, saved, operands, options)
     return result
 
 

@@ -17,6 +17,7 @@ from labelkin.runs._workspace import DataCache
 from labelkin.training import Diverged, Progress, Silent
 
 STOP = "stop"  # tells a worker to save its run and stop
+CRASHED = 86  # the exit code of a worker whose GPU context an error of CUDA has made unusable
 ERROR = "error.txt"  # the traceback of a run that failed, in its folder until it succeeds
 
 
@@ -57,20 +58,35 @@ def train_job(job: Job, data: DataCache, progress: Callable[[int], Progress] = l
     """
     try:
         train_run(job.spec, job.folder, resume=True, workspace=data.workspace(job.spec), progress=progress)
-    except RunInUse as error:
-        return Event(job, "busy", str(error))
-    except Diverged as error:
-        return Event(job, "failed", str(error))
-    except (InputError, MissingExtra) as error:
-        return Event(job, "refused", str(error))
-    except KeyboardInterrupt:
+    except (Exception, KeyboardInterrupt) as error:  # one failed run must not stop the others
+        return event_after(job, error)
+    return event_after(job, None)
+
+
+def is_gpu_crash(event: Event) -> bool:
+    """Return whether a run failed by an error of CUDA, after which its process cannot use the GPU.
+
+    Under CUDA MPS the cause may be another process on the same GPU. Too little memory is no such error.
+    """
+    return event.kind == "failed" and event.message.startswith("CUDA error")
+
+
+def event_after(job: Job, error: BaseException | None) -> Event:
+    """Return the outcome of a run that ended with an error, or without one."""
+    if error is None:
+        _remove_traceback(job.folder / ERROR)
+        return Event(job, "finished")
+    if isinstance(error, KeyboardInterrupt):
         return Event(job, "stopped")
-    except OSError as error:
+    if isinstance(error, RunInUse):
+        return Event(job, "busy", str(error))
+    if isinstance(error, Diverged):
+        return Event(job, "failed", str(error))
+    if isinstance(error, (InputError, MissingExtra)):
+        return Event(job, "refused", str(error))
+    if isinstance(error, OSError):
         return Event(job, "full" if is_full(error) else "failed", str(error))
-    except Exception as error:  # one failed run must not stop the others
-        return Event(job, "failed", _write_traceback(job, error))
-    _remove_traceback(job.folder / ERROR)
-    return Event(job, "finished")
+    return Event(job, "failed", _write_traceback(job, error))
 
 
 def _remove_traceback(path: Path) -> None:
@@ -83,7 +99,7 @@ def _remove_traceback(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _write_traceback(job: Job, error: Exception) -> str:
+def _write_traceback(job: Job, error: BaseException) -> str:
     """Write the traceback to the run's folder and return a message that names the file."""
     message = (str(error).strip() or type(error).__name__).partition("\n")[0]
     try:
@@ -102,12 +118,12 @@ class Retries:
     def __init__(self) -> None:
         self.count: Counter[str] = Counter()
 
-    def after_death(self, job: Job, how: str) -> Event:
-        """Return a "retried" event, or "failed" if the run lost its process more than three times."""
+    def after_death(self, job: Job, how: str, *, most: int = MAX_RETRIES) -> Event:
+        """Return a "retried" event, or "failed" if the run lost its process more than `most` times."""
         self.count[str(job.folder)] += 1
-        if self.count[str(job.folder)] <= MAX_RETRIES:
+        if self.count[str(job.folder)] <= most:
             return Event(job, "retried", how)
-        return Event(job, "failed", f"{how}, {MAX_RETRIES + 1} times; is there enough memory?")
+        return Event(job, "failed", f"{how}, {self.count[str(job.folder)]} times; is there enough memory?")
 
 
 def run_here(jobs: Iterator[Job], *, data: DataCache, progress: Callable[[str, int, int], Progress]) -> Iterator[Event]:

@@ -1,27 +1,36 @@
 """Train several runs at once in processes that share the cores or one GPU. If a process dies, a new one resumes its run."""
 
 import json
+import os
 import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
-from labelkin.runs._engines.attempt import STOP, Event, Job, Retries
+from labelkin.runs._engines.attempt import CRASHED, ERROR, STOP, Event, Job, Retries
 from labelkin.runs._engines.reported import Shown
 from labelkin.training import Interrupted, Progress, Silent, StopAfterStep
+
+COMMAND = [sys.executable, "-m", "labelkin.runs._engines.worker"]
 
 
 class Worker:
     """A process that trains one job at a time. Its output lines go to `inbox`, then None when it exits."""
 
-    def __init__(self, inbox: "queue.SimpleQueue[tuple[Worker, str | None]]") -> None:
-        command = [sys.executable, "-m", "labelkin.runs._engines.worker"]
+    def __init__(
+        self, inbox: "queue.SimpleQueue[tuple[Worker, str | None]]", environment: Mapping[str, str] | None = None
+    ) -> None:
         # Ctrl-C reaches only this process, which passes it on through the pipe: a signal in the middle of the worker's imports
         # would end it with a traceback, and `kill -INT` on this process would not reach the worker at all.
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+            COMMAND,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, **(environment or {})},
         )
         self.job: Job | None = None
         self.asked_to_stop = False
@@ -61,9 +70,17 @@ def run_in_processes(
     jobs: Iterator[Job],
     *,
     count: int,
+    environment: Mapping[str, str] | None = None,
     progress: Callable[[str, int, int], Progress] = lambda title, epochs, steps: Silent(),
 ) -> Iterator[Event]:
-    """Train `count` runs at once and show their progress. After Ctrl-C, current runs are saved and no others begin."""
+    """Train `count` runs at once. After Ctrl-C, current runs are saved and no others begin.
+
+    Args:
+        jobs: The runs.
+        count: The number of processes.
+        environment: Further environment variables of the processes.
+        progress: Called with a run's title, epochs and steps per epoch; returns the object that shows them.
+    """
     inbox: queue.SimpleQueue[tuple[Worker, str | None]] = queue.SimpleQueue()
     workers: list[Worker] = []
     shown: dict[Worker, Shown] = {}
@@ -71,7 +88,7 @@ def run_in_processes(
 
     def begin(job: Job | None) -> None:
         if job is not None:
-            workers.append(Worker(inbox))
+            workers.append(Worker(inbox, environment))
             shown[workers[-1]] = Shown(progress)
             workers[-1].give(job)
 
@@ -115,7 +132,10 @@ def _event(worker: Worker, line: str | None, retries: Retries) -> Event:
     job, worker.job = worker.job, None
     assert job is not None, "a worker answers once per job"
     if line is None:
-        return retries.after_death(job, f"its process ended with {worker.process.wait()}")
+        code = worker.process.wait()
+        if code == CRASHED:
+            return retries.after_death(job, f"the GPU failed (see the traceback in {job.folder / ERROR})", most=1)
+        return retries.after_death(job, f"its process ended with {code}")
     return Event(job, **json.loads(line))
 
 

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, TextIO
 
 from labelkin._checks import visible
-from labelkin.runs._engines.attempt import STOP, Job, train_job
+from labelkin.runs._engines.attempt import CRASHED, STOP, Job, is_gpu_crash, train_job
 from labelkin.runs._engines.reported import Reporter
 from labelkin.runs._workspace import DataCache
 
@@ -36,6 +36,8 @@ def main() -> None:
         while True:
             job = jobs.get()
             event = train_job(job, data, partial(Reporter, tell))
+            if is_gpu_crash(event):
+                os._exit(CRASHED)  # a new process resumes the run
             tell({"kind": event.kind, "message": event.message})
     except KeyboardInterrupt:
         os._exit(130)  # nothing needs saving between runs

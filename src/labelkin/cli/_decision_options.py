@@ -1,0 +1,67 @@
+"""Options that several commands share: the files of predictions, and the rule that decides."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from typer import Option
+
+from labelkin.cli._option_groups import words
+
+COSTS_HELP = "Cost matrix with class names, .csv or .npz: rows are true classes, columns decisions."
+GUARANTEE, FILE = "Fallback", "File"
+
+# Of `audit` and `decide`, which read files of predictions.
+Tree = Annotated[str | None, Option(help="Class tree: a file, 'wordnet' or a built-in tree.", metavar="FILE|NAME")]
+Costs = Annotated[Path | None, Option(help=COSTS_HELP, metavar="FILE")]
+Target = Annotated[
+    str | None, Option(help="Array or column of true classes. Default: target, label or y.", rich_help_panel=FILE)
+]
+Scores = Annotated[
+    str | None,
+    Option(help="Array, or column of lists, with the scores. Default: logits or probs.", rich_help_panel=FILE),
+]
+Columns = Annotated[
+    str | None,
+    Option(
+        help="Score columns of a table, one per class: a,b,c or 'p_*'. Default: all other columns.",
+        metavar="A,B,C",
+        rich_help_panel=FILE,
+    ),
+]
+Classes = Annotated[
+    str | None,
+    Option(
+        help="Class names in the order of the scores: a,b,c, a text file, or 'taxonomy' for the tree's order.",
+        metavar="A,B,C|FILE",
+        rich_help_panel=FILE,
+    ),
+]
+
+# Of `predict`, `export` and `serve`, which decide with a run.
+RunRule = Annotated[
+    Literal["argmax", "crm", "fallback"] | None,
+    Option(
+        help="argmax: the most probable class. crm: the class of least expected cost. fallback: the most specific node of "
+        "the class tree that is sure enough. Default: fallback with --coverage or --threshold, crm with --costs, otherwise "
+        "argmax."
+    ),
+]
+RunThreshold = Annotated[
+    float | None, Option(help="Least probability of an answer of fallback. Default: 0.5.", metavar="P")
+]
+RunCoverage = Annotated[
+    float | None,
+    Option(
+        help="Answers of fallback are right, or the root, with at least this probability, such as 0.95. Found on the samples "
+        "that the run held out.",
+        metavar="P",
+    ),
+]
+RunCosts = Annotated[
+    Path | None, Option(help=f"{COSTS_HELP} For crm; default: distances in the class tree.", metavar="FILE")
+]
+
+
+def column_names(text: str | None) -> str | list[str] | None:
+    """Return `"p_*"` as it is, and the names in `"a,b"` as a list."""
+    return text if text is None or text.endswith("*") else words(text)

@@ -1,0 +1,115 @@
+"""The runs of a plan that are to be trained: handed out while there is time, with what became of each."""
+
+import errno
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from time import monotonic, sleep
+
+from labelkin._checks import InputError
+from labelkin.comparison._plan import Planned
+from labelkin.runs import DataCache, Event, FleetJobs, Job, RunFolder, fleets_of, is_finished_run, read_record
+from labelkin.training import Interrupted
+
+PATIENCE = 0.5  # seconds between checks of a run that another process trains
+
+
+class Work:
+    """The runs to train: hands them out while there is time, and keeps track of their events."""
+
+    def __init__(
+        self,
+        store: Path,
+        runs: Sequence[Planned],
+        budget: float | None,
+        say: Callable[[str], None],
+        *,
+        at_once: int,
+        weights: bool,
+    ) -> None:
+        self.store, self.budget, self.say, self.at_once = store, budget, say, at_once
+        self.weights = weights
+        self.queue = deque(runs)
+        self.total, self.done, self.retries = len(runs), 0, 0
+        self.failed: list[tuple[Planned, str]] = []
+        self.elsewhere: deque[Planned] = deque()  # trained by other processes
+        self.handed = dict[Path, Planned]()
+        self.begun = monotonic()
+
+    def jobs(self) -> Iterator[Job]:
+        while self.queue and self._has_time():
+            yield self._job(self.queue.popleft())
+        while self.elsewhere and self._has_time():
+            run = self.elsewhere.popleft()
+            if is_finished(self.store, run):
+                self._finished(run)
+                continue
+            sleep(PATIENCE)
+            yield self._job(run)
+
+    def fleets(self, most: int, data: DataCache) -> Iterator[FleetJobs]:
+        """Hand out the runs in fleets of at most `most` members."""
+        for fleet in fleets_of([self._job(run) for run in self.queue], most, data):
+            self.at_once = len(fleet.jobs)
+            if not self._has_time():
+                return
+            for job in fleet.jobs:
+                self.queue.remove(self.handed[job.folder])
+            yield fleet
+        yield from (FleetJobs([job], "") for job in self.jobs())
+
+    def _job(self, run: Planned) -> Job:
+        folder = self.store / run.name
+        self.handed[folder] = run
+        return Job(run.title, run.spec, folder)
+
+    def _has_time(self) -> bool:
+        """Return whether a run of average length would finish within the budget."""
+        spent = monotonic() - self.begun
+        return self.budget is None or spent + self._seconds_per_run() * self.at_once <= self.budget
+
+    def _seconds_per_run(self) -> float:
+        return (monotonic() - self.begun) / self.done if self.done else 0.0
+
+    def handle(self, event: Event) -> None:
+        if event.kind == "stopped":
+            raise Interrupted
+        if event.kind == "full":
+            raise OSError(errno.ENOSPC, event.message)
+        if event.kind == "refused":
+            raise InputError(event.message)
+        run = self.handed[event.job.folder]
+        if event.kind == "finished":
+            self._finished(run)
+        elif event.kind == "retried":
+            self.retries += 1
+            self.say(f"{run.title}: {event.message}; resuming it")
+        elif event.kind == "busy":
+            if run not in self.elsewhere:
+                self.say(f"{run.title}: another process is training it; waiting")
+            self.elsewhere.append(run)
+        else:
+            self.failed.append((run, event.message))
+            self.say(f"{run.title}: failed: {event.message}")
+
+    def _finished(self, run: Planned) -> None:
+        self.done += 1
+        if not self.weights:
+            RunFolder(self.store / run.name).drop_weights()
+        left = self.total - self.done - len(self.failed)
+        record = read_record(self.store / run.name)
+        accuracy = "" if record is None or record.final is None else f"  {100 * record.final['accuracy']:.2f} %"
+        estimate = f", about {in_words(left * self._seconds_per_run())} left" if left else ""
+        self.say(f"[{self.done}/{self.total}] {run.title}{accuracy}{estimate}")
+
+
+def is_finished(store: Path, run: Planned) -> bool:
+    """Return whether the store contains the results of a run."""
+    return is_finished_run(store / run.name)
+
+
+def in_words(seconds: float) -> str:
+    """Return a duration such as `"12 s"`, `"5 min"` or `"1.5 h"`."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,250 @@
+"""A decision rule as one object: a class, by probability or by expected cost, or a node of the tree that is sure enough."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from labelkin._checks import InputError, check_choice, check_number
+from labelkin.decide._fallback import fallback
+from labelkin.decide._guarantee import GuaranteedFallback, GuaranteeKind, least_samples
+from labelkin.decide._halves import split_halves
+from labelkin.decide._least_cost import argmax, least_cost
+from labelkin.decide._temperature import Temperature
+from labelkin.decide._tree_sums import node_probs
+from labelkin.structure import Taxonomy
+
+RuleName = Literal["argmax", "crm", "fallback"]
+RULES: tuple[RuleName, ...] = get_args(RuleName)
+THRESHOLD = 0.5  # of a fallback: the answer is more probable than not
+
+
+class Answers(NamedTuple):
+    """The answers for n samples.
+
+    Args:
+        nodes: (n,) indices of nodes of the tree; class positions if the rule has no tree.
+        probs: (n,) probabilities of the answers.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import decide
+        >>> decide.Rule("argmax").answer(torch.tensor([[0.25, 0.75]])).probs
+        tensor([0.7500])
+    """
+
+    nodes: Tensor
+    probs: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """A decision rule that is ready for new samples.
+
+    Args:
+        name: `"argmax"` for the most probable class, `"crm"` for the class of least expected cost, or `"fallback"` for the
+            most specific node of the tree that is sure enough.
+        taxonomy: The tree over the classes. `"crm"` needs it or `costs`, and `"fallback"` needs it.
+        costs: (K, K) costs by true class (row) and answer (column), for `"crm"`; by default the distances in the tree.
+        threshold: The least probability of an answer of `"fallback"`; 0.5 by default.
+        guarantee: A fitted `GuaranteedFallback`, whose thresholds replace `threshold`.
+        temperature: What logits were divided by to get the probabilities; a record of `fitted`, not used by `answer`.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy, decide
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "vehicle": ["car"]})
+        >>> probs = torch.tensor([[0.30, 0.28, 0.42]])
+        >>> [tree.names[int(decide.Rule(name, tree).answer(probs).nodes)] for name in ("argmax", "crm", "fallback")]
+        ['car', 'cat', 'animal']
+    """
+
+    name: RuleName = "crm"
+    taxonomy: Taxonomy | None = None
+    costs: Tensor | None = None
+    threshold: float | None = None
+    guarantee: GuaranteedFallback | None = None
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_choice("name", self.name, RULES)
+        if self.taxonomy is None and (self.name == "fallback" or (self.name == "crm" and self.costs is None)):
+            raise InputError(f"taxonomy: the rule {self.name!r} needs a tree over the classes, got None; pass one.")
+        if self.threshold is not None:
+            check_number("threshold", self.threshold, low=0, high=1)
+
+    def answer(self, probs: Tensor) -> Answers:
+        """Decide samples.
+
+        Args:
+            probs: (n, K) calibrated probabilities of the classes.
+
+        Returns:
+            The answers with their probabilities.
+        """
+        if self.name == "fallback":
+            assert self.taxonomy is not None
+            below = node_probs(probs, self.taxonomy)
+            if self.guarantee is not None:
+                nodes = self.guarantee.apply(below, self.taxonomy)
+            else:
+                nodes = fallback(below, self.taxonomy, THRESHOLD if self.threshold is None else self.threshold)
+            return Answers(nodes, _at(below, nodes))
+        best = argmax(probs) if self.name == "argmax" else least_cost(probs, self._paid())
+        return Answers(class_nodes(best, self.taxonomy), _at(probs, best))
+
+    def fitted(
+        self,
+        logits: Tensor,
+        target: Tensor,
+        *,
+        coverage: float | None = None,
+        temperature: float | None = None,
+        by: GuaranteeKind = "all",
+        prior: float | None = None,
+        seed: int = 0,
+        scaled: Callable[[float], Tensor] | None = None,
+    ) -> "FittedRule":
+        """Fit a temperature and a guarantee on labeled samples, each on its own random half.
+
+        A given temperature leaves all samples for the guarantee. Without a guarantee, the temperature gets all.
+
+        Args:
+            logits: (n, K) logits of samples that the model was not trained on.
+            target: (n,) true class positions.
+            coverage: With `"fallback"`, the least probability that an answer is right or the root, such as 0.95. None for no
+                guarantee.
+            temperature: A known temperature. None fits one.
+            by: What the guarantee holds for; see `GuaranteedFallback`.
+            prior: The prior of the temperature; see `Temperature.fit`.
+            seed: The seed of the random halves.
+            scaled: Returns the (n, K) probabilities at a temperature, for scores that are no logits. By default the softmax of
+                the logits divided by it.
+
+        Returns:
+            The rule with what was fitted, and the probabilities of the samples that were used last.
+        """
+        if coverage is not None:
+            check_coverage(coverage)
+        first = second = torch.arange(len(target))
+        if temperature is None and coverage is not None:
+            _check_enough(len(target) - len(target) // 2, coverage)
+            first, second = split_halves(len(target), seed)
+        elif coverage is not None:
+            _check_enough(len(target), coverage)
+        value = temperature
+        if value is None:
+            value = Temperature().fit(logits[first], target[first], prior=prior).value
+            assert value is not None
+        probs = ((logits.double() / value).softmax(-1) if scaled is None else scaled(value))[second]
+        ready = replace(self, temperature=value)
+        if coverage is None:
+            return FittedRule(ready, probs)
+        assert self.taxonomy is not None
+        guarantee = GuaranteedFallback(1 - coverage, by)
+        guarantee.fit(node_probs(probs, self.taxonomy), target[second], self.taxonomy)
+        return FittedRule(replace(ready, guarantee=guarantee), probs)
+
+    def kinds(self, nodes: Tensor) -> list[str]:
+        """Return for each answer what it is.
+
+        Args:
+            nodes: (n,) answers of this rule.
+
+        Returns:
+            "class", "ancestor" for an inner node below the root, or "none" for the root, which leaves the question open.
+        """
+        if self.taxonomy is None:
+            return ["class"] * len(nodes)
+        found = nodes.cpu().numpy()
+        return [ANSWER_KINDS[at] for at in np.where(self.taxonomy.is_leaf[found], 0, 1 + (found == 0)).tolist()]
+
+    def _paid(self) -> Tensor | Taxonomy:
+        paid = self.taxonomy if self.costs is None else self.costs
+        assert paid is not None
+        return paid
+
+
+ANSWER_KINDS = ("class", "ancestor", "none")
+
+
+class FittedRule(NamedTuple):
+    """A rule with its temperature and guarantee, and the probabilities of the samples that they were last fitted on.
+
+    Args:
+        rule: The rule.
+        probs: (m, K) probabilities; compare those of new samples with them by `check_shift`.
+
+    Example:
+        >>> import torch
+        >>> from labelkin import Taxonomy, decide
+        >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "vehicle": ["car"]})
+        >>> logits, target = torch.tensor([[2.0, 1.0, 0.0]]).repeat(40, 1), torch.arange(40) % 3 % 2
+        >>> fitted = decide.Rule("fallback", tree).fitted(logits, target, coverage=0.9)
+        >>> fitted.rule.answer(fitted.probs).nodes[0]
+        tensor(1)
+    """
+
+    rule: Rule
+    probs: Tensor
+
+
+def choose_rule(
+    chosen: str | None, *, default: RuleName, coverage: float | None, threshold: float | None, argument: str = "decide"
+) -> RuleName:
+    """Return the rule, and refuse options that contradict it or each other.
+
+    Args:
+        chosen: The name of the rule, if one was given.
+        default: The rule if none was given and neither a coverage nor a threshold asks for "fallback".
+        coverage: The coverage of "fallback", if it was given.
+        threshold: The threshold of "fallback", if it was given.
+        argument: The name of the argument `chosen` in error messages.
+    """
+    given = "coverage" if coverage is not None else "threshold" if threshold is not None else None
+    rule = chosen if chosen is not None else default if given is None else "fallback"
+    check_choice(argument, rule, RULES)
+    if rule != "fallback" and given is not None:
+        raise InputError(
+            f"{given}: applies to the rule 'fallback', got {rule!r}; leave it out, or choose 'fallback' "
+            f"(--{argument} fallback)."
+        )
+    if coverage is not None and threshold is not None:
+        raise InputError(
+            "coverage: a threshold was given too, which the coverage would replace; leave one of them out."
+        )
+    if coverage is not None:
+        check_coverage(coverage)
+    if threshold is not None:
+        check_number("threshold", threshold, low=0, high=1)
+    return next(name for name in RULES if name == rule)
+
+
+def check_coverage(coverage: float) -> None:
+    """Refuse a coverage that is no probability between 0 and 1."""
+    check_number("coverage", coverage, low=0, high=1, open_low=True)
+    if coverage == 1:
+        raise InputError("coverage: only the root is always right; expected a number below 1, such as 0.95, got 1.")
+
+
+def _check_enough(samples: int, coverage: float) -> None:
+    least = least_samples(1 - coverage)
+    if samples < least:
+        raise InputError(
+            f"coverage: {coverage:g} needs at least {least:,} calibration samples besides those for the temperature, got "
+            f"{samples:,}; use more samples or a smaller coverage."
+        )
+
+
+def class_nodes(positions: Tensor, taxonomy: Taxonomy | None) -> Tensor:
+    """Return (n,) the nodes of class positions; the positions themselves without a tree."""
+    if taxonomy is None:
+        return positions
+    return torch.from_numpy(taxonomy.leaves.copy()).to(positions.device)[positions]
+
+
+def _at(probs: Tensor, places: Tensor) -> Tensor:
+    return probs.gather(-1, places.unsqueeze(-1)).squeeze(-1)

@@ -1,0 +1,122 @@
+"""A run as one module for export: raw inputs in, calibrated probabilities and the answer of a decision rule out."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from labelkin.decide import Rule, TraceableRule
+from labelkin.runs._predictor import Predictor
+from labelkin.training import LEAST_SCORE
+
+LUMA = (19595.0, 38470.0, 7471.0)  # Pillow's weights of red, green and blue, in units of 1 / 65536
+
+smaller: Callable[[float, float], float] = torch.sym_min  # these two can be traced, min and max cannot
+larger: Callable[[float, float], float] = torch.sym_max
+
+
+class Outputs(NamedTuple):
+    """The outputs of an exported program, in this order and with these names."""
+
+    log_probs: Tensor  # (n, K) calibrated log-probabilities of the classes
+    class_index: Tensor  # (n,) position of the answer among the classes; -1 for an inner node of the tree
+    node: Tensor  # (n,) the answer as a node of the tree
+    path: Tensor  # (n, depth) nodes from the root to the answer; -1 after its end
+    probability: Tensor  # (n,) probability of the answer
+    fell_back: Tensor  # (n,) whether the answer is less specific than a class
+
+
+class FitPixels(nn.Module):
+    """Bring photos to the size and channels of the run, as Pillow does when labelkin reads a file.
+
+    The middle of the photo is scaled by triangle filters that widen when the photo shrinks, first along rows and then along
+    columns, with pixels rounded to bytes after each, as in Pillow; gray values are Pillow's, too. Each filter is a matrix whose
+    size follows that of the photo. Some versions of Pillow begin with the columns of tall photos, and its filters are whole
+    numbers, so pixels may differ by one level of 255.
+
+    Args:
+        shape: (channels, height, width) of the run, with 1 or 3 channels.
+    """
+
+    luma: Tensor
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.channels, self.height, self.width = shape
+        self.register_buffer("luma", torch.tensor(LUMA).view(3, 1))
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Return (n, C, H, W) bytes as float32 for (n, h, w, 3) uint8 pixels."""
+        height, width = pixels.shape[1], pixels.shape[2]
+        values = pixels.float()
+        if self.channels == 1:
+            values = torch.floor((values @ self.luma + 32768.0) / 65536.0)  # exact: below 2 ** 24
+        across = smaller(1.0 * width, height * (self.width / self.height))  # float() would make width a constant
+        down = smaller(1.0 * height, width * (self.height / self.width))
+        values = _bytes(torch.einsum("nhwc,ow->nhoc", values, _filter(width, across, self.width)))
+        values = _bytes(torch.einsum("nhwc,oh->nowc", values, _filter(height, down, self.height)))
+        return values.permute(0, 3, 1, 2)
+
+
+def _filter(length: int, kept: float, out: int) -> Tensor:
+    """Return (out, length) the weights that bring the `kept` middle pixels of a line to `out` pixels."""
+    scale = kept / out
+    places = torch.arange(length, dtype=torch.float64) + 0.5
+    centers = (length - kept) / 2 + (torch.arange(out, dtype=torch.float64) + 0.5) * scale
+    weights = (1 - (places - centers.unsqueeze(1)).abs() / larger(scale, 1.0)).clamp(min=0)
+    return (weights / weights.sum(-1, keepdim=True)).float()
+
+
+def _bytes(values: Tensor) -> Tensor:
+    return torch.floor(values + 0.5).clamp(0, 255)
+
+
+class Portable(nn.Module):
+    """A run and a decision rule as one module.
+
+    Args:
+        predictor: The run. It needs calibrated probabilities, or an objective that defines them.
+        rule: The rule, as `Predictor.rule` returns it.
+    """
+
+    shift: Tensor
+    scale: Tensor
+    places: Tensor
+    paths: Tensor
+
+    def __init__(self, predictor: Predictor, rule: Rule) -> None:
+        super().__init__()
+        self.fit = FitPixels(predictor.shape) if takes_photos(predictor) else None
+        self.model = predictor.model
+        shape = (-1, *[1] * (len(predictor.shape) - 1))
+        unit = 255.0 if predictor.samples.pixels else 1.0
+        self.register_buffer("shift", (predictor.mean * unit).view(shape))
+        self.register_buffer("scale", (predictor.std * unit).view(shape))
+        self.temperature = rule.temperature
+        self.rule = TraceableRule(rule)
+        tree = predictor.taxonomy
+        places = torch.full((len(tree),), -1)
+        places[torch.from_numpy(tree.leaves.copy())] = torch.arange(len(tree.leaves))
+        paths = np.full((len(tree), int(tree.depth.max()) + 1), -1)
+        for node in range(len(tree)):
+            path = tree.ancestors(node)
+            paths[node, : len(path)] = path
+        self.register_buffer("places", places)
+        self.register_buffer("paths", torch.from_numpy(paths))
+
+    def forward(self, inputs: Tensor) -> dict[str, Tensor]:
+        """Return the `Outputs` by name for (n, h, w, 3) uint8 pixels of photos, or for (n, ...) samples as in training."""
+        values = inputs.float() if self.fit is None else self.fit(inputs)
+        scores = self.model.objective.scores(self.model((values - self.shift) / self.scale))
+        logits = scores.double().clamp(min=LEAST_SCORE) / self.temperature
+        log_probs = torch.log_softmax(logits, -1)
+        nodes, probs = self.rule(log_probs.exp())
+        found = self.places[nodes]
+        return Outputs(log_probs.float(), found, nodes, self.paths[nodes], probs.float(), found < 0)._asdict()
+
+
+def takes_photos(predictor: Predictor) -> bool:
+    """Return whether the samples of a run are images of bytes, gray or RGB."""
+    return predictor.samples.pixels and len(predictor.shape) == 3 and predictor.shape[0] in (1, 3)
