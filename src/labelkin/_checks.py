@@ -164,3 +164,15 @@ def visible(text: str) -> str:
     'cat\\\\u001b[2J'
     """
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def with_suggestions(unknown: Sequence[str], known: Sequence[str], limit: int = 5) -> str:
+    """Return unknown names with similar known ones: `'kat' (similar: 'cat'), 'xyz' and 3 more`."""
+    shown = [f"{name!r}{_similar(name, known)}" for name in unknown[:limit]]
+    more = f" and {len(unknown) - limit} more" if len(unknown) > limit else ""
+    return ", ".join(shown) + more
+
+
+def _similar(name: str, known: Sequence[str]) -> str:
+    matches = get_close_matches(name, list(known), n=2, cutoff=0.6)
+    return f" (similar: {', '.join(repr(match) for match in matches)})" if matches else ""

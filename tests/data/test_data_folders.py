@@ -179,7 +179,6 @@ def test_a_class_whose_images_are_all_broken_is_named(nested):
     [
         (lambda root: (root / "empty").mkdir(), r"empty: the class folder contains no images"),
         (lambda root: write(root, 5, "."), r"contains both images and the folder 'round'"),
-        (lambda root: write(root, 5, "round/closed"), r"round/closed: contains both images and the folder '0'"),
     ],
 )
 def test_odd_folders(nested, arrange, message):
@@ -202,7 +201,7 @@ def test_missing_empty_or_single_class_folders(tmp_path):
         load(tmp_path / "one")
     write(tmp_path / "few", 3, "cat")
     write(tmp_path / "few", 4, "lynx", count=1)
-    with pytest.raises(InputError, match=r"got fewer of 'lynx \(1\)'"):
+    with pytest.warns(UserWarning, match="1 class with one sample, which is trained on and not tested: 'lynx'"):
         load(tmp_path / "few")
 
 

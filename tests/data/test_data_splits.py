@@ -42,8 +42,12 @@ def test_split_depends_on_the_seed_alone():
 
 
 def test_a_class_too_small_to_split_is_named():
+    with pytest.warns(UserWarning, match="1 class with one sample, .* not tested: 'lynx'"):
+        rest, part = stratified(torch.tensor([0, 0, 0, 1]), 0.5, seed=0, classes=["cat", "lynx"])
+    assert 3 in rest
+    assert len(part) == 2
     with pytest.raises(InputError, match=r"got fewer of 'lynx \(1\)'"):
-        stratified(torch.tensor([0, 0, 0, 1]), 0.5, seed=0, classes=["cat", "lynx"])
+        fold_part(torch.tensor([0, 0, 0, 1]), 2, 0, seed=0, classes=["cat", "lynx"])
 
 
 @pytest.mark.parametrize("fraction", [0.0, -0.1, 1.5, float("nan")])

@@ -164,7 +164,7 @@ def test_new_texts_are_encoded_as_in_training(table, tmp_path):
     with pytest.raises(
         InputError, match=r"expected a text file, a folder of text files, or a file that ends in '\.csv'"
     ):
-        read_unlabeled([write_csv(tmp_path / "new.tsv")], shape=data.shape, samples=samples)
+        read_unlabeled([write_csv(tmp_path / "new.doc")], shape=data.shape, samples=samples)
 
 
 @pytest.fixture(scope="module")

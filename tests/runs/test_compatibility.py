@@ -87,7 +87,9 @@ def test_an_old_run_predicts_and_evaluates_as_it_did(folder: Path):
     assert predicted.probabilities is not None
     assert predicted.probabilities.tolist() == pytest.approx(EXPECTED["probabilities"], abs=1e-4)
     found = evaluate(CLASSIFIER)
-    assert {"samples": found.samples, **found.metrics} == pytest.approx(EXPECTED["evaluated"], abs=1e-4)
+    measured = {"samples": found.samples, **found.metrics}  # later versions have more metrics
+    then = EXPECTED["evaluated"]
+    assert {name: measured[name] for name in then} == pytest.approx(then, abs=1e-4)
 
 
 def test_an_old_translation_run_translates_as_it_did(folder: Path):

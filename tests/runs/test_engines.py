@@ -17,7 +17,21 @@ from support.requires import skip_unless
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Retrospection")]
 
 TIMES = ("timing.json", "state.json")  # they hold seconds
-COMMAND = ("compare", "--seeds", "0,1,2,3,4", "--epochs", 2, "--batch-size", 128, "--lr", "0.005", "--subset", 0.3)
+COMMAND = (
+    "compare",
+    "--objectives",
+    "all",
+    "--seeds",
+    "0,1,2,3,4",
+    "--epochs",
+    2,
+    "--batch-size",
+    128,
+    "--lr",
+    "0.005",
+    "--subset",
+    0.3,
+)
 
 
 def contents(store: Path) -> dict[str, bytes]:

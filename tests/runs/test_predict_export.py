@@ -263,7 +263,7 @@ def test_data_with_other_classes_is_refused(home, tmp_path):
     train(tmp_path / "run", tmp_path / "named.npz", "one-hot")
     fewer = FOUND.target != 1
     np.savez(tmp_path / "fewer.npz", x=PIXELS[fewer], y=names[FOUND.target[fewer]])
-    assert "the class 'one' is missing" in refused("evaluate", tmp_path / "run", tmp_path / "fewer.npz")
+    assert call("evaluate", tmp_path / "run", tmp_path / "fewer.npz").exit_code == 0  # some classes may be missing
     names[7] = "sevn"
     np.savez(tmp_path / "typo.npz", x=PIXELS, y=names[FOUND.target])
     told = refused("evaluate", tmp_path / "run", tmp_path / "typo.npz")

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from labelkin import InputError
-from labelkin.cli._options import CorpusOptions
+from labelkin.cli._corpus_options import CorpusOptions
 from labelkin.report import check_classifies, read_comparisons
 from labelkin.runs import RunFolder, RunSpec
 from labelkin.runs import train_run as train

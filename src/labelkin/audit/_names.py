@@ -4,10 +4,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from labelkin._checks import InputError, check_names, counted
+from labelkin._checks import InputError, check_names, counted, with_suggestions
 from labelkin.audit._costs import CostTable
 from labelkin.audit._doubts import first_matches
-from labelkin.audit._schema import Raw, with_suggestions
+from labelkin.audit._schema import Raw
 from labelkin.structure import Taxonomy, catalogue, load_tree
 
 WORDNET, FROM_TREE = "wordnet", "taxonomy"

@@ -40,7 +40,7 @@ def _risk(nodes: Tensor, target: Tensor, depth: int, level: Ints, tree: Taxonomy
     confidence, best = nodes[:, torch.from_numpy(groups)].double().max(-1)
     wrong = torch.from_numpy(groups[best.numpy()] != level[target.numpy()])
     risk = expected_risk(confidence, wrong)
-    counts = torch.linspace(0, len(risk), STEPS + 1, dtype=torch.float64).ceil().long().unique()[1:]
+    counts = torch.unique(torch.linspace(0, len(risk), STEPS + 1, dtype=torch.float64).ceil().long())[1:]
     return LevelRisk(
         depth,
         len(groups),
@@ -60,7 +60,7 @@ def expected_risk(confidence: Tensor, wrong: Tensor) -> Tensor:
     >>> expected_risk(torch.tensor([0.9, 0.5, 0.5]), torch.tensor([False, True, False])).tolist()
     [0.0, 0.25, 0.3333333333333333]
     """
-    _, tied, sizes = (-confidence.double()).unique(return_inverse=True, return_counts=True)
+    _, tied, sizes = torch.unique(-confidence.double(), return_inverse=True, return_counts=True)
     share = torch.zeros(len(sizes), dtype=torch.float64).index_add_(0, tied, wrong.double()) / sizes
-    ordered = share.repeat_interleave(sizes)
+    ordered: Tensor = share.repeat_interleave(sizes)
     return ordered.cumsum(0) / torch.arange(1, len(ordered) + 1)

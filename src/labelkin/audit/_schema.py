@@ -1,7 +1,6 @@
 """Names and labels in predictions: which array or column holds what, and the class position of each label."""
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -9,7 +8,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_choice, counted, listed, near
+from labelkin._checks import InputError, check_choice, counted, listed, near, with_suggestions
 from labelkin.data import TARGET_KEYS
 
 Kind = Literal["logits", "probs", "labels"]
@@ -129,18 +128,6 @@ def class_positions(labels: Sequence[str], classes: Sequence[str], *, what: str)
             raise InputError(f"{what}: {expected}, got {listed(outside)}.")
         position = {label: int(label) for label in distinct}
     return torch.tensor([position[label] for label in labels], dtype=torch.int64)
-
-
-def with_suggestions(unknown: Sequence[str], known: Sequence[str]) -> str:
-    """Return unknown names with similar known ones: `'kat' (similar: 'cat'), 'xyz' and 3 more`."""
-    shown = [f"{name!r}{_similar(name, known)}" for name in unknown[:SHOWN]]
-    more = f" and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else ""
-    return ", ".join(shown) + more
-
-
-def _similar(name: str, known: Sequence[str]) -> str:
-    matches = get_close_matches(name, list(known), n=2, cutoff=0.6)
-    return f" (similar: {', '.join(repr(match) for match in matches)})" if matches else ""
 
 
 def _text(value: Any, where: str) -> str:

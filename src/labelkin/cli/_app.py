@@ -11,7 +11,7 @@ from labelkin.cli._compare import compare, demo
 from labelkin.cli._decide import decide
 from labelkin.cli._errors import ErrorGroup
 from labelkin.cli._lists import app as data_app
-from labelkin.cli._lists import objectives
+from labelkin.cli._lists import backbones, objectives
 from labelkin.cli._report import report, reproduce
 from labelkin.cli._run import diagnose, evaluate, export, inspect, predict, translate
 from labelkin.cli._runs import app as runs_app
@@ -55,6 +55,7 @@ for command in (
     translate,
     inspect,
     objectives,
+    backbones,
     reproduce,
 ):
     app.command()(command)

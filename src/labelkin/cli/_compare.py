@@ -1,14 +1,16 @@
 """The commands `labelkin compare` and `labelkin demo`."""
 
 import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
 
 from labelkin._checks import InputError
+from labelkin.cli._completion import complete_data, complete_objectives
 from labelkin.cli._engine_options import EngineOptions
 from labelkin.cli._errors import suggest_resuming
 from labelkin.cli._option_groups import first_option_besides, whole_numbers, with_option_groups, words
@@ -25,8 +27,10 @@ from labelkin.cli._show import (
 )
 
 if TYPE_CHECKING:
-    from labelkin.comparison import Comparison, Plan
+    from labelkin.comparison import Comparison, Plan, Planned
     from labelkin.runs import DataCache
+
+LONG = 600.0  # seconds; before longer comparisons the command asks
 
 
 @with_option_groups
@@ -34,17 +38,27 @@ def compare(
     context: typer.Context,
     data: Annotated[
         str,
-        Argument(help=f"{DATA}; or a plan (.yaml)."),
+        Argument(help=f"{DATA}; or a plan (.yaml).", autocompletion=complete_data),
     ] = "digits",
     objectives: Annotated[
-        str | None, Option(help="Objectives to train, such as one-hot,label-embedding. Default: all.", metavar="A,B,C")
+        str | None,
+        Option(
+            help="Objectives to train, such as one-hot,kin, or all. Default: four that suit the data.",
+            metavar="A,B,C",
+            autocompletion=complete_objectives,
+        ),
     ] = None,
     seeds: Annotated[str, Option(help="Random seeds; each objective is trained once per seed.", metavar="A,B,C")] = "0",
     out: Annotated[Path, Option(help="Folder of the runs. Finished runs in it are reused.")] = Path("runs"),
     keep: Annotated[
         str, Option(help="Keep trained weights, or only the results of each run.", metavar="weights|results")
     ] = "weights",
-    dry_run: Annotated[bool, Option("--dry-run", help="Check and list the runs without training them.")] = False,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Check and list the runs, and estimate their time, without training them.")
+    ] = False,
+    yes: Annotated[
+        bool, Option("--yes", "-y", help="Do not ask before a comparison of more than ten minutes.")
+    ] = False,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
     markdown: Annotated[bool, Option("--markdown", help="Print a Markdown table.")] = False,
     csv: Annotated[bool, Option("--csv", help="Print CSV.")] = False,
@@ -57,11 +71,13 @@ def compare(
     training: TrainingOptions,
 ) -> None:
     """Train several objectives with the same settings and print a table of results."""
-    from labelkin.comparison import check_runs, compare_plan, describe_plan, plan_for, read_plan
+    from labelkin.comparison import check_how, check_runs, compare_plan, describe_plan, estimate, plan_for, read_plan
     from labelkin.runs import DataCache
 
     form = output_format(json=json, markdown=markdown, csv=csv)
-    if data.endswith((".yaml", ".yml")):
+    sets = DataCache()
+    from_file, why = data.endswith((".yaml", ".yml")), ""
+    if from_file:
         _check_alone(context)
         plan = read_plan(data)
     else:
@@ -69,28 +85,45 @@ def compare(
             raise InputError(
                 "--grid: values are chosen on a validation split; add one, for example `--validation 0.1`."
             )
+        if html is not None:
+            _check_page(html, data)
+        options = {name: value for name, value in data_options.chosen().items() if name != "folds"}
+        names: list[str] | None = words(objectives)
+        if names is None:
+            names, why = _first_objectives(data, options, sets, method, grid, data_options.folds, training)
         plan = plan_for(
             data,
-            objectives=words(objectives),
+            objectives=None if names == ["all"] else names,
             seeds=whole_numbers("seeds", seeds),
             backbone=method.backbone,
             taxonomy=method.taxonomy,
-            data_options={name: value for name, value in data_options.chosen().items() if name != "folds"},
+            data_options=options,
             folds=data_options.folds,
             options=method.options,
             grids=grid.grids,
             training=training.settings(),
         )
-    if html is not None:
-        _check_page(html, plan)
+    if html is not None and from_file:
+        _check_page(html, *plan.data)
+    how = machine.chosen()
+    check_how(out, jobs=machine.jobs, fleet=machine.fleet, mps=machine.mps, engine=machine.engine, keep=keep)
+    check_runs(plan.runs() if dry_run else _unfinished(plan, out), sets)
+    if why:
+        say_status(why)
+    expected = None if machine.engine == "ray" else estimate(plan, out, data=sets, jobs=machine.jobs)
     if dry_run:
-        check_runs(plan.runs(), DataCache())
         say_status(describe_plan(plan, out))
+        if expected is not None:
+            say_status(str(expected))
         _list_runs(plan, out)
         return
-    sets = DataCache()
+    if expected is not None:
+        say_status(str(expected))
+        decided = yes or from_file or machine.budget is not None
+        if expected.seconds > LONG and not decided:
+            _ask(named=objectives is not None)
     with suggest_resuming(typed_command), other_output_to_stderr():
-        compared = compare_plan(plan, out, keep=keep, data=sets, progress=progress, say=say_status, **machine.chosen())
+        compared = compare_plan(plan, out, keep=keep, data=sets, progress=progress, say=say_status, **how)
     say_comparisons(compared, form)
     if html is not None:
         write_pages(compared, html, sets)
@@ -106,12 +139,48 @@ def write_pages(compared: "list[Comparison]", path: Path, data: "DataCache", *, 
         say_status(f"The report is in {target}")
 
 
-def _check_page(path: Path, plan: "Plan") -> None:
+def _first_objectives(
+    data: str,
+    options: dict[str, Any],
+    sets: "DataCache",
+    method: MethodOptions,
+    grid: GridOptions,
+    folds: int | None,
+    training: TrainingOptions,
+) -> tuple[list[str], str]:
+    """Return objectives that suit the data and those that have options, and a sentence that says why these."""
+    from labelkin.comparison import first_spec
+    from labelkin.runs import first_choice
+
+    spec = first_spec(data, taxonomy=method.taxonomy, data_options=options, folds=folds, training=training.settings())
+    choice = first_choice(spec, sets)
+    names = list(dict.fromkeys([*choice.compared, *method.options, *grid.grids]))
+    return names, f"Comparing {', '.join(names)}, because {choice.reason}; --objectives names others, or all."
+
+
+def _ask(*, named: bool) -> None:
+    """Ask whether to start a long comparison.
+
+    Without a terminal nobody can answer. A script that names its objectives has decided what to train, and is not stopped;
+    one that does not is.
+    """
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        if not typer.confirm("Start?", default=True, err=True):
+            say_status("Nothing was trained.")
+            raise typer.Exit(1)
+    elif not named:
+        raise InputError(
+            "--yes: this comparison takes more than ten minutes and there is no terminal to ask on; add --yes to start it, "
+            "or choose fewer --objectives or --epochs."
+        )
+
+
+def _check_page(path: Path, *data: str) -> None:
     """Check before training that the report can be written."""
     from labelkin.report import check_classifies, targets
 
     targets(path, 1)
-    check_classifies(*plan.data)
+    check_classifies(*data)
 
 
 def say_comparisons(compared: "list[Comparison]", form: str) -> None:
@@ -130,6 +199,12 @@ def say_comparisons(compared: "list[Comparison]", form: str) -> None:
             say(f"{len(comparison.not_begun)} runs of the plan have not started and are not in the table.")
 
 
+def _unfinished(plan: "Plan", store: Path) -> "list[Planned]":
+    from labelkin.comparison import is_finished
+
+    return [run for run in plan.runs() if not is_finished(store, run)]
+
+
 def _list_runs(plan: "Plan", store: Path) -> None:
     from labelkin.comparison import is_finished
 
@@ -143,6 +218,7 @@ def _check_alone(context: typer.Context) -> None:
         "data",
         "out",
         "dry_run",
+        "yes",
         "json",
         "markdown",
         "csv",

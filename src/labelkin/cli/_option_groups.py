@@ -48,6 +48,12 @@ def words(text: str | None) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
 
 
+def column_names(text: str | None) -> str | list[str] | None:
+    """Return the column that `"a"` names, or those of `"a,b"`."""
+    names = words(text)
+    return names if names is not None and len(names) > 1 else text
+
+
 def whole_numbers(argument: str, text: str) -> list[int]:
     """Parse `"0,1,2"` as whole numbers."""
     parts = words(text) or []

@@ -10,13 +10,14 @@ from typing import Annotated, Any, Literal
 
 from typer import Option
 
-from labelkin._checks import InputError
+from labelkin.cli._class_options import ClassOptions
+from labelkin.cli._completion import complete_backbones
 from labelkin.cli._fine_tuning_options import FineTuningOptions
-from labelkin.cli._option_groups import assignments, grids, whole_numbers, words
+from labelkin.cli._option_groups import assignments, column_names, grids, whole_numbers, words
 
 DATA = (
-    "A name from `labelkin data list`, a folder of images, a .npz, .npy, .csv, .jsonl or .parquet file, or sentence pairs "
-    "(FILE:FILE, FOLDER:en-de or multi30k:en-de)"
+    "A name from `labelkin data list`, a folder of images, a .npz, .npy, .csv, .tsv, .jsonl or .parquet file, or sentence "
+    "pairs (FILE:FILE, FOLDER:en-de or multi30k:en-de)"
 )
 
 
@@ -26,7 +27,11 @@ class MethodOptions:
 
     backbone: Annotated[
         str | None,
-        Option(help="Network: a name, timm:NAME or hf:NAME. Default: depends on the data.", rich_help_panel="Method"),
+        Option(
+            help="Network: a name of `labelkin backbones`, timm:NAME or hf:NAME. Default: depends on the data.",
+            rich_help_panel="Method",
+            autocompletion=complete_backbones,
+        ),
     ] = None
     taxonomy: Annotated[
         str | None,
@@ -122,12 +127,29 @@ class DataOptions:
         Option(help="Fraction of training labels to swap between paired classes.", rich_help_panel="Data"),
     ] = 0.0
     classes: Annotated[str | None, Option(help="Use only these classes: a,b,c.", rich_help_panel="Data")] = None
-    label: Annotated[str | None, Option(help="Label column of a table. Default: label.", rich_help_panel="Data")] = None
+    label: Annotated[
+        str | None,
+        Option(
+            help="Label column of a table, or several, coarse to fine: family,genus,species. Default: label.",
+            rich_help_panel="Data",
+        ),
+    ] = None
+    partial: Annotated[
+        Literal["use", "drop", "none"] | None,
+        Option(
+            help="Samples labeled with a node above the classes: use, drop (only for objectives that cannot), none. "
+            "Default: use.",
+            rich_help_panel="Data",
+        ),
+    ] = None
     features: Annotated[
         str | None,
         Option(help="Feature columns of a table: a,b,c. Default: all other columns.", rich_help_panel="Data"),
     ] = None
     image: Annotated[str | None, Option(help="Column of image paths in a table.", rich_help_panel="Data")] = None
+    encoding: Annotated[
+        str | None, Option(help="Encoding of a .csv or .tsv file. Default: detected.", rich_help_panel="Data")
+    ] = None
     text: Annotated[str | None, Option(help="Text column of a table.", rich_help_panel="Data")] = None
     encoder: Annotated[
         str | None,
@@ -159,14 +181,14 @@ class DataOptions:
     def chosen(self) -> dict[str, Any]:
         """Return the options that differ from their defaults, as values for config.json."""
         given = {**asdict(self), "classes": words(self.classes), "features": words(self.features)}
-        given["remove"] = words(self.remove)
+        given |= {"remove": words(self.remove), "label": column_names(self.label)}
         given |= {name: str(given[name]) for name in ("data_dir", "labels") if given[name] is not None}
         chosen = {field.name: given[field.name] for field in fields(self) if given[field.name] != field.default}
         return {ARGUMENTS.get(name, name): value for name, value in chosen.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingOptions(FineTuningOptions):
+class TrainingOptions(FineTuningOptions, ClassOptions):
     """Options of `labelkin.training.Settings`."""
 
     epochs: Annotated[int, Option(help="Number of epochs.", rich_help_panel="Training")] = 10
@@ -266,56 +288,3 @@ class TrainingOptions(FineTuningOptions):
         """Return the keyword arguments of `labelkin.training.Settings`."""
         milestones = tuple(whole_numbers("milestones", self.milestones))
         return {**asdict(self), "milestones": milestones, "augment": tuple(words(self.augment) or ())}
-
-
-PANEL = "Corpus"
-
-
-@dataclass(frozen=True, kw_only=True)
-class CorpusOptions:
-    """Options of sentence pairs and of their translation."""
-
-    tokens: Annotated[
-        Literal["words", "space", "characters"] | None,
-        Option(
-            help="Split sentences into words (with punctuation separate), at spaces, or into characters. Default: words.",
-            rich_help_panel=PANEL,
-        ),
-    ] = None
-    cased: Annotated[bool, Option("--cased", help="Keep upper case.", rich_help_panel=PANEL)] = False
-    min_count: Annotated[
-        int | None, Option(help="Treat rarer words as unknown. Default: 1.", rich_help_panel=PANEL)
-    ] = None
-    max_words: Annotated[int | None, Option(help="Maximum size of each vocabulary.", rich_help_panel=PANEL)] = None
-    max_length: Annotated[
-        int | None, Option(help="Leave out training pairs with more tokens.", rich_help_panel=PANEL)
-    ] = None
-    beam: Annotated[
-        int | None, Option(help="Beam width of the final evaluation; 1 is greedy. Default: 10.", rich_help_panel=PANEL)
-    ] = None
-    length_penalty: Annotated[
-        float | None,
-        Option(
-            help="Length penalty: 0 ranks by probability, 1 by mean log-probability per word. Default: 0.",
-            rich_help_panel=PANEL,
-        ),
-    ] = None
-    measure: Annotated[
-        Literal["bleu", "rouge"] | None, Option(help="Metric for translations. Default: bleu.", rich_help_panel=PANEL)
-    ] = None
-
-    def check(self, data: str) -> None:
-        """Raise InputError if one of these options is given for data other than sentence pairs."""
-        from labelkin.data import is_corpus
-
-        given = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
-        if given and not is_corpus(data):
-            raise InputError(
-                f"--{given[0].replace('_', '-')}: applies only to sentence pairs (FILE:FILE, FOLDER:en-de or multi30k:en-de); "
-                f"leave it out for {data!r}."
-            )
-
-    def chosen(self) -> dict[str, Any]:
-        """Return the given options as `RunSpec.data_options` stores them."""
-        given = {name: value for name, value in asdict(self).items() if value is not None and name != "cased"}
-        return {**given, "lower": False} if self.cased else given

@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from labelkin._checks import InputError
 from labelkin.cli._decision_options import RunCosts, RunCoverage, RunRule, RunThreshold
-from labelkin.cli._option_groups import words
+from labelkin.cli._option_groups import column_names, words
 from labelkin.cli._show import other_output_to_stderr, say, say_json, say_metrics, say_table
 
 if TYPE_CHECKING:
@@ -37,15 +37,24 @@ def evaluate(
     unseen: Annotated[
         bool, Option("--unseen", help="Leave out the samples of DATA that the run was trained on.")
     ] = False,
+    costs: Annotated[
+        Path | None, Option(help="Costs by class name that decisions go by. Default: the run's.", metavar="FILE")
+    ] = None,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Evaluate a run on its test set or on other data."""
     from labelkin.runs import evaluate as run_evaluation
 
-    given = {"data_dir": data_dir, "label": label, "text": text, "features": words(features), "on_error": on_error}
+    given = {
+        "data_dir": data_dir,
+        "label": column_names(label),
+        "text": text,
+        "features": words(features),
+        "on_error": on_error,
+    }
     options = {name: value for name, value in given.items() if value is not None}
     with other_output_to_stderr():
-        result = run_evaluation(run, data, data_options=options, unseen=unseen)
+        result = run_evaluation(run, data, data_options=options, unseen=unseen, costs=costs)
     if json:
         say_json({"data": result.data, "samples": result.samples, "seen": result.seen, **result.metrics})
     else:

@@ -64,7 +64,7 @@ SHARES: tuple[str, ...] = (
     "decided_ece",
     "balanced_accuracy",
 )
-SHARES += ("decided_balanced_accuracy",)
+SHARES += ("decided_balanced_accuracy", "macro_f1", "decided_macro_f1")
 
 
 def say_metrics(metrics: Mapping[str, float]) -> None:

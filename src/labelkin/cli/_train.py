@@ -2,6 +2,7 @@
 
 import shlex
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -10,18 +11,25 @@ import typer
 from typer import Argument, Option
 
 from labelkin._checks import InputError
+from labelkin.cli._completion import complete_data, complete_objective
+from labelkin.cli._corpus_options import CorpusOptions
 from labelkin.cli._errors import suggest_resuming
 from labelkin.cli._option_groups import first_option_besides, with_option_groups
-from labelkin.cli._options import DATA, CorpusOptions, DataOptions, MethodOptions, TrainingOptions
+from labelkin.cli._options import DATA, DataOptions, MethodOptions, TrainingOptions
 from labelkin.cli._show import other_output_to_stderr, progress, say, say_json, say_metrics, say_status, typed_command
 
 
 @with_option_groups
 def train(
     context: typer.Context,
-    data: Annotated[str | None, Argument(help=f"{DATA}.")] = None,
+    data: Annotated[str | None, Argument(help=f"{DATA}.", autocompletion=complete_data)] = None,
     objective: Annotated[
-        str | None, Option(help="Objective to train; see `labelkin objectives`.", metavar="NAME")
+        str | None,
+        Option(
+            help="Objective to train; see `labelkin objectives`. Default: kin if there is a taxonomy, else label-embedding.",
+            metavar="NAME",
+            autocompletion=complete_objective,
+        ),
     ] = None,
     seed: Annotated[int, Option(help="Random seed of initial weights and batches.")] = 0,
     fold: Annotated[int | None, Option(help="With --folds K: the fold to test on, 0 to K - 1.", metavar="N")] = None,
@@ -40,17 +48,25 @@ def train(
     training: TrainingOptions,
 ) -> None:
     """Train one model. Run the same command again to resume an interrupted run."""
-    from labelkin.runs import RunSpec, check_options_are_used, is_unfinished, run_name, run_spec, tensorboard_log
+    from labelkin.runs import (
+        DataCache,
+        RunSpec,
+        check_options_are_used,
+        first_choice,
+        is_unfinished,
+        run_name,
+        run_spec,
+        tensorboard_log,
+    )
     from labelkin.runs import train_run as run_training
     from labelkin.training import Settings
 
+    sets = DataCache()
     if resume is not None:
         _check_alone(context)
         spec, folder, begun = run_spec(resume), resume, True
-    elif data is None or objective is None:
-        raise InputError(
-            "train: expected DATA and --objective NAME, as in `labelkin train digits --objective one-hot`."
-        )
+    elif data is None:
+        raise InputError("train: expected DATA, as in `labelkin train digits`, or --resume DIR.")
     else:
         corpus.check(data)
         if (fold is None) != (data_options.folds is None):
@@ -59,14 +75,18 @@ def train(
             )
         spec = RunSpec(
             data=data,
-            objective=objective,
+            objective=objective or "one-hot",
             backbone=method.backbone,
             taxonomy=method.taxonomy,
             settings=Settings.of(seed=seed, **training.settings()),
             data_options={**data_options.chosen(), **({} if fold is None else {"fold": fold}), **corpus.chosen()},
-            options=method.options.get(objective, {}),
         )
+        if objective is None:
+            choice = first_choice(spec, sets)
+            objective = choice.trained
+            say_status(f"Training {objective}, because {choice.reason}; --objective names another.")
         check_options_are_used(method.options, [objective])
+        spec = replace(spec, objective=objective, options=method.options.get(objective, {}))
         folder = out or Path("runs", run_name(spec))
         begun = is_unfinished(spec, folder)
         if begun:
@@ -74,7 +94,9 @@ def train(
     show_progress = partial(progress, f"{spec.objective} seed {spec.settings.seed}", spec.settings.epochs)
     log = tensorboard_log(folder) if tensorboard else nullcontext(lambda row: None)
     with suggest_resuming(partial(_next_command, folder)), other_output_to_stderr(), log as logged:
-        trained = run_training(spec, folder, resume=begun, progress=show_progress, log=logged)
+        trained = run_training(
+            spec, folder, resume=begun, workspace=sets.workspace(spec), progress=show_progress, log=logged
+        )
     if json:
         say_json({"folder": str(folder), "epoch": trained.epoch, "seconds": trained.seconds, **trained.metrics})
     else:

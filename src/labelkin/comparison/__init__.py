@@ -11,14 +11,17 @@ if TYPE_CHECKING:
     from labelkin.comparison._api import compare as compare
     from labelkin.comparison._api import compare_plan as compare_plan
     from labelkin.comparison._api import compare_stored_runs as compare_stored_runs
+    from labelkin.comparison._api import first_spec as first_spec
     from labelkin.comparison._api import plan_for as plan_for
     from labelkin.comparison._cost_verdict import decides_on_cost as decides_on_cost
     from labelkin.comparison._crossed import Crossed as Crossed
     from labelkin.comparison._crossed import crossed as crossed
     from labelkin.comparison._demo import Demo as Demo
     from labelkin.comparison._demo import demo as demo
+    from labelkin.comparison._estimate import estimate as estimate
     from labelkin.comparison._execute import Outcome as Outcome
     from labelkin.comparison._execute import best_grid_points as best_grid_points
+    from labelkin.comparison._execute import check_how as check_how
     from labelkin.comparison._execute import check_runs as check_runs
     from labelkin.comparison._execute import describe_plan as describe_plan
     from labelkin.comparison._execute import execute as execute
@@ -67,9 +70,10 @@ __getattr__, __dir__, __all__ = lazy_exports(
     internal={
         "_cost_verdict": ["decides_on_cost"],
         "_crossed": ["Crossed", "crossed"],
-        "_api": ["compare_stored_runs", "plan_for"],
+        "_api": ["compare_stored_runs", "first_spec", "plan_for"],
         "_demo": ["Demo", "demo"],
-        "_execute": ["best_grid_points", "check_runs", "describe_plan"],
+        "_estimate": ["estimate"],
+        "_execute": ["best_grid_points", "check_how", "check_runs", "describe_plan"],
         "_plan": ["PROTOCOLS"],
         "_rows": ["DECIDING", "rows_of_decisions"],
         "_statistics": ["Paired", "better_by_chance", "paired"],

@@ -10,14 +10,22 @@ from labelkin.comparison._execute import best_grid_points, execute, raise_failur
 from labelkin.comparison._plan import Arm, Plan, Planned
 from labelkin.comparison._summary import REFERENCE, Comparison, summarize
 from labelkin.objectives import OBJECTIVES
-from labelkin.runs import Record, check_options_are_used, data_id, read_record
-from labelkin.training import Progress, Silent
+from labelkin.runs import (
+    DataCache,
+    Record,
+    RunSpec,
+    check_options_are_used,
+    data_id,
+    first_choice,
+    read_record,
+)
+from labelkin.training import Progress, Settings, Silent
 
 
 def compare(
     data: str | os.PathLike[str] = "digits",
     *,
-    objectives: Sequence[str] | None = None,
+    objectives: Sequence[str] | str | None = None,
     seeds: Sequence[int] = (0,),
     folds: int | None = None,
     backbone: str | None = None,
@@ -36,7 +44,9 @@ def compare(
 
     Args:
         data: A name or path for `labelkin.data.load`, or a parallel corpus.
-        objectives: Names in `labelkin.OBJECTIVES`. None trains all of them.
+        objectives: Names in `labelkin.OBJECTIVES`, or "all". None trains four that suit the data: with a taxonomy
+            one-hot, label-smoothing, hierarchical-cross-entropy and kin, without one label-embedding and retrospection
+            instead of the last two; and those that `options` names.
         seeds: Each objective is trained once per seed.
         folds: The number of folds for cross-validation of data without a test split. None tests on one split, whose seed is
             `data_options={"seed": N}`.
@@ -60,9 +70,13 @@ def compare(
         >>> [row.label for row in compared.rows]
         ['one-hot', 'label-smoothing']
     """
+    sets = DataCache()
+    if objectives is None:
+        spec = first_spec(os.fspath(data), taxonomy=taxonomy, data_options=data_options, folds=folds, training=settings)
+        objectives = list(dict.fromkeys([*first_choice(spec, sets).compared, *(options or {})]))
     plan = plan_for(
         os.fspath(data),
-        objectives=objectives,
+        objectives=None if objectives == "all" else objectives,
         seeds=seeds,
         folds=folds,
         backbone=backbone,
@@ -71,7 +85,21 @@ def compare(
         options=options,
         training=settings,
     )
-    return compare_plan(plan, out, jobs=jobs, fleet=fleet, progress=progress)[0]
+    return compare_plan(plan, out, jobs=jobs, fleet=fleet, data=sets, progress=progress)[0]
+
+
+def first_spec(
+    data: str,
+    *,
+    taxonomy: str | None,
+    data_options: Mapping[str, Any] | None,
+    folds: int | None,
+    training: Mapping[str, Any],
+) -> RunSpec:
+    """Return a run with the data of a comparison, to choose its objectives by."""
+    fold = {} if folds is None else {"folds": folds, "fold": 0}
+    settings = Settings.of(**training)
+    return RunSpec(data=data, taxonomy=taxonomy, data_options={**(data_options or {}), **fold}, settings=settings)
 
 
 def plan_for(
@@ -87,7 +115,7 @@ def plan_for(
     grids: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
     training: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """Build the plan for one data set and backbone. `options` and `grids` are by objective."""
+    """Build the plan for one data set and backbone, by default of all objectives. `options` and `grids` are by objective."""
     chosen_names = OBJECTIVES if objectives is None else objectives
     names = [chosen_names] if isinstance(chosen_names, str) else list(chosen_names)
     if not isinstance(seeds, Iterable):

@@ -1,5 +1,6 @@
 """Execute a plan: keep finished runs, resume interrupted ones, train the rest."""
 
+import errno
 import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -156,12 +157,8 @@ def execute(
         >>> [run.title for run in execute(plan, tempfile.mkdtemp()).finished]
         ['one-hot seed 0', 'one-hot seed 1']
     """
-    check_choice("engine", engine, ENGINES)
-    check_count("jobs", jobs)
-    check_count("fleet", fleet)
-    _check_together(jobs=jobs, fleet=fleet, mps=mps, engine=engine)
-    check_choice("keep", keep, KEPT)
     folder = Path(store)
+    check_how(folder, jobs=jobs, fleet=fleet, mps=mps, engine=engine, keep=keep)
     runs = _once(plan.runs())
     waiting = [run for run in runs if not is_finished(folder, run)]
     check_contents([folder / run.name for run in runs if is_finished(folder, run)])
@@ -205,6 +202,18 @@ def _environment(*, mps: bool) -> AbstractContextManager[dict[str, str]]:
     return cuda_mps() if mps else nullcontext({})
 
 
+def check_how(store: Path, *, jobs: int, fleet: int, mps: bool, engine: str, keep: str) -> None:
+    """Check the arguments of `execute` that say how and where to train."""
+    check_choice("engine", engine, ENGINES)
+    check_count("jobs", jobs)
+    check_count("fleet", fleet)
+    _check_together(jobs=jobs, fleet=fleet, mps=mps, engine=engine)
+    check_choice("keep", keep, KEPT)
+    above = next(folder for folder in (store, *store.parents) if folder.exists())
+    if not above.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(store))
+
+
 def _check_together(*, jobs: int, fleet: int, mps: bool, engine: str) -> None:
     """Refuse engines that exclude each other."""
     if fleet > 1 and (jobs > 1 or engine != "local"):
@@ -223,7 +232,7 @@ def _events(how: _How, work: Work, data: DataCache, progress: Callable[[str, int
     elif how.address is not None:
         raise InputError("--address: expected `--engine ray` with it.")
     elif how.jobs > 1:
-        yield from run_in_processes(work.jobs(), count=how.jobs, environment=how.environment)
+        yield from run_in_processes(work.jobs(), count=how.jobs, environment=how.environment, progress=progress)
     elif how.fleet > 1:
         yield from run_in_fleets(work.fleets(how.fleet, data), data=data, progress=progress, say=work.say)
     else:

@@ -14,6 +14,7 @@ from labelkin.metrics import first_epoch_reaching, share_of_epochs_saved
 from labelkin.runs import Outcomes, Record
 
 # Metrics that a row averages over seeds, besides accuracy and seconds.
+IMBALANCE = ("balanced_accuracy", "macro_f1", "decided_balanced_accuracy", "decided_macro_f1")
 MEANS = ("top5", "severity", "ahd5", "ece", "crm_accuracy", "crm_severity", "crm_ahd5", "structure", "bleu")
 DECIDED = ("argmax_cost", "decided_accuracy", "decided_severity", "decided_ahd5", "decided_ahd20", "decided_ece")
 FLOORS = ("ahd5_floor", "ahd20_floor", "temperature")
@@ -98,6 +99,10 @@ class Row(NamedTuple):
     ahd5_floor: float = nan  # the least AHD@5 that the tree allows
     ahd20_floor: float = nan
     temperature: float = nan
+    balanced_accuracy: float = nan  # mean over the classes
+    macro_f1: float = nan
+    decided_balanced_accuracy: float = nan
+    decided_macro_f1: float = nan
 
 
 def row_of(label: str, runs: Sequence[Record]) -> Row:
@@ -108,7 +113,7 @@ def row_of(label: str, runs: Sequence[Record]) -> Row:
         return [final[name] for final in finals if not isnan(final.get(name, nan))]
 
     accuracies = over("accuracy")
-    means: dict[str, Any] = {name: _mean(over(name)) for name in (*MEANS, *DECIDED, *FLOORS)}
+    means: dict[str, Any] = {name: _mean(over(name)) for name in (*MEANS, *IMBALANCE, *DECIDED, *FLOORS)}
     costs = [cost for run in runs if not isnan(cost := cost_of(run))]
     return Row(
         label=label,

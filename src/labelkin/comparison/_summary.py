@@ -33,6 +33,7 @@ class Comparison(NamedTuple):
         unfinished: The runs that have not finished.
         not_begun: The folder names of the plan's runs that have not begun.
         built_tree: Whether the tree was built from the training data. Costs on such a tree decide no verdict.
+        costs: The file of costs that decisions go by; None if they go by the tree.
         incomplete: In words, the seeds that are left out because folds are missing.
 
     Example:
@@ -51,6 +52,7 @@ class Comparison(NamedTuple):
     unfinished: list[Record]
     not_begun: Sequence[str] = ()
     built_tree: bool = False
+    costs: str | None = None
     incomplete: Sequence[str] = ()
 
     @property
@@ -111,7 +113,8 @@ def summarize(records: Iterable[Record], *, reference: str | None = REFERENCE) -
         folder=given[0].path.parent,
         records=grouped,
         unfinished=[record for record in given if not record.finished],
-        built_tree=given[0].config["tree"] == "built",
+        built_tree=given[0].config["tree"] == "built" and given[0].settings["costs"] is None,
+        costs=given[0].settings["costs"],
         incomplete=incomplete,
     )
 

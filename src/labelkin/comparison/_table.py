@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from labelkin.comparison._summary import Comparison
 
 UNDEFINED = "–"
+BALANCED = (
+    "balanced: accuracy averaged over the true classes; F1: averaged over the classes; all classes count the same."
+)
 Cell = Callable[["Row"], str]
 
 
@@ -62,6 +65,8 @@ COLUMNS: dict[str, Cell] = {
     "cost against {reference} %": _change,
     "costs are": lambda row: row.basis,
     "decided accuracy %": lambda row: _percent(row.decided_accuracy, row.decided_accuracy_spread),
+    "decided balanced %": lambda row: _percent(row.decided_balanced_accuracy),
+    "decided F1 %": lambda row: _percent(row.decided_macro_f1),
     "decided severity": lambda row: _plain(row.decided_severity),
     "decided AHD@5": lambda row: _above(row.decided_ahd5, row.ahd5_floor),
     "decided AHD@20": lambda row: _above(row.decided_ahd20, row.ahd20_floor),
@@ -70,6 +75,8 @@ COLUMNS: dict[str, Cell] = {
     "argmax cost": lambda row: _plain(row.argmax_cost),
     "accuracy %": lambda row: _percent(row.accuracy, row.accuracy_spread),
     "against {reference}": _difference,
+    "balanced %": lambda row: _percent(row.balanced_accuracy),
+    "F1 %": lambda row: _percent(row.macro_f1),
     "seeds to settle": lambda row: UNDEFINED if row.seeds_to_settle is None else str(row.seeds_to_settle),
     "BLEU": lambda row: _plain(row.bleu, 2),
     "top-5 %": lambda row: _percent(row.top5),
@@ -92,6 +99,8 @@ TERMINAL_COLUMNS = (
     "objective",
     "accuracy %",
     "against {reference}",
+    "balanced %",
+    "F1 %",
     "BLEU",
     "severity",
     "AHD@5",
@@ -108,6 +117,8 @@ COST_COLUMNS = (
     "cost",
     "cost against {reference} %",
     "decided accuracy %",
+    "decided balanced %",
+    "decided F1 %",
     "decided severity",
     "decided AHD@5",
     "decided AHD@20",
@@ -152,6 +163,7 @@ def comparison_notes(comparison: Comparison, columns: Sequence[str] = tuple(COLU
         "accuracy %": f"accuracy, top-5: on the test set{_size(comparison)}; higher is better.{spread}",
         "against {reference}": f"against {name}: mean difference in percentage points of accuracy between runs with the same "
         f"seed, with its 95 % interval{_interval(comparison)}.",
+        "balanced %": BALANCED,
         "severity": "severity: mean height of the lowest common ancestor of truth and prediction, over the mistakes; AHD@5: "
         "mean tree distance of the five best classes to the truth; lower is better. Compare both only on the same tree.",
         "ECE %": "CRM: after choosing the class of least expected tree distance, uncalibrated; ECE: expected calibration "
@@ -184,9 +196,8 @@ def _cost_notes(comparison: Comparison, name: str, spread: str) -> list[str]:
         return []
     basis = {row.basis for row in comparison.rows if row.basis}
     notes = [
-        "cost: mean tree distance from the true class to the decision, which is the class of least expected distance (CRM); "
-        f"lower is better. cost against {name}: its mean difference between runs with the same seed in percent of "
-        f"{name}'s cost, with the 95 % interval.{spread}"
+        f"cost: {_what_costs(comparison)}; lower is better. cost against {name}: its mean difference between runs with the "
+        f"same seed in percent of {name}'s cost, with the 95 % interval.{spread}"
     ]
     if any(not isnan(row.decided_accuracy) for row in comparison.rows):
         notes.append(
@@ -194,11 +205,19 @@ def _cost_notes(comparison: Comparison, name: str, spread: str) -> list[str]:
             f"on the test set{_size(comparison)}. AHD@5 and AHD@20: mean tree distance of the five and twenty best classes to "
             "the truth, with the distance above the least that the tree allows; ECE: expected calibration error."
         )
+    if any(not isnan(row.decided_macro_f1) for row in comparison.rows):
+        notes.append(BALANCED)
     if basis - {CALIBRATED}:
         notes.append(
             "Costs are comparable only if they are calibrated; uncalibrated ones of earlier runs decide no verdict."
         )
     return notes
+
+
+def _what_costs(comparison: Comparison) -> str:
+    if comparison.costs is not None:
+        return f"mean cost of the decision by {comparison.costs}, which is the class of least expected cost (CRM)"
+    return "mean tree distance from the true class to the decision, which is the class of least expected distance (CRM)"
 
 
 def comparison_as_text(comparison: Comparison) -> str:
@@ -245,6 +264,7 @@ def comparison_as_dict(comparison: Comparison) -> dict[str, Any]:
         "reference": comparison.reference,
         "tree": comparison.tree,
         "built_tree": comparison.built_tree,
+        "costs": comparison.costs,
         "verdict": {**comparison.verdict._asdict(), "details": list(comparison.verdict.details)},
         "rows": [{**row._asdict(), "seeds": list(row.seeds)} for row in comparison.rows],
         "unfinished": [record.path.name for record in comparison.unfinished],

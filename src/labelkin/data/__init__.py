@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from labelkin.data._order import samples_at_once as samples_at_once
     from labelkin.data._order import shard as shard
     from labelkin.data._order import shuffled as shuffled
+    from labelkin.data._partial import joined as joined
     from labelkin.data._photo_augment import ColorJitter as ColorJitter
     from labelkin.data._photo_augment import RandAugment as RandAugment
     from labelkin.data._photo_augment import RandomErasing as RandomErasing
@@ -65,12 +66,12 @@ if TYPE_CHECKING:
     from labelkin.data._readers.arrays import TARGET_KEYS as TARGET_KEYS
     from labelkin.data._readers.arrays import check_finite as check_finite
     from labelkin.data._readers.arrays import labels_beside as labels_beside
+    from labelkin.data._readers.columns import parse_number as parse_number
     from labelkin.data._readers.folders import SPLIT_NAMES as SPLIT_NAMES
     from labelkin.data._readers.images import OnError as OnError
     from labelkin.data._readers.images import UnreadableImage as UnreadableImage
     from labelkin.data._readers.images import decoder_errors as decoder_errors
-    from labelkin.data._readers.tables import parse_number as parse_number
-    from labelkin.data._readers.tables import read_rows as read_rows
+    from labelkin.data._readers.rows import read_rows as read_rows
     from labelkin.data._readers.texts import TextSplit as TextSplit
     from labelkin.data._readers.texts import without_words as without_words
     from labelkin.data._seen import sample_digests as sample_digests
@@ -132,10 +133,12 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_mixing": ["MIXINGS", "Mixing"],
         "_locate": ["derived_folder", "find_or_download"],
         "_order": ["Ints", "samples_at_once", "shard", "shuffled"],
+        "_partial": ["joined"],
         "_readers.arrays": ["CLASS_NAME_KEYS", "TARGET_KEYS", "check_finite", "labels_beside"],
+        "_readers.columns": ["parse_number"],
         "_readers.folders": ["SPLIT_NAMES"],
         "_readers.images": ["OnError", "decoder_errors"],
-        "_readers.tables": ["parse_number", "read_rows"],
+        "_readers.rows": ["read_rows"],
         "_readers.texts": ["without_words"],
         "_seen": ["sample_digests", "seen_before"],
         "_sets.sources": ["MULTI30K", "MULTI30K_PLACE", "is_corpus"],

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from labelkin._checks import InputError, check_count, renamed
+from labelkin._checks import InputError, check_choice, check_count, renamed
 from labelkin.data._augment import Augmentation, Chain, Normalize
 from labelkin.data._dataset import ArraySplit, FileSplit, Split
 from labelkin.data._mixing import Mixing
-from labelkin.data._order import Shard, balanced_order, check_balanced, shard, shuffled, uniforms
+from labelkin.data._order import Shard, balanced_order, check_balanced, evened, shard, shuffled, uniforms
 from labelkin.data._readers.images import UnreadableImage, warn_skipped
 
 
@@ -128,6 +128,8 @@ class Batches:
         augment: One augmentation, or several that are applied in order.
         normalize: Normalization of the inputs, usually `Dataset.normalize`.
         balanced: Put this many samples of each of `batch_size / balanced` classes into every batch.
+        sampler: With "balanced", an epoch takes samples of each class equally often instead of each sample once: those of
+            rare classes several times, those of frequent ones not all.
         drop_last: Whether to leave out a last batch that is not full.
         rank: Index of this process.
         world: Number of processes.
@@ -158,6 +160,7 @@ class Batches:
         augment: Augmentation | Sequence[Augmentation] = (),
         normalize: Normalize | None = None,
         balanced: int | None = None,
+        sampler: str = "random",
         drop_last: bool = False,
         rank: int = 0,
         world: int = 1,
@@ -167,22 +170,20 @@ class Batches:
         normalise: Normalize | None = None,
     ) -> None:
         normalize = renamed("normalize", normalize, "normalise", normalise)
-        check_count("batch_size", batch_size)
-        check_count("seed", seed, least=0)
-        check_count("world", world)
-        check_count("rank", rank, least=0)
-        check_count("workers", workers, least=0)
+        for name, count in (("batch_size", batch_size), ("world", world)):
+            check_count(name, count)
+        for name, count in (("seed", seed), ("rank", rank), ("workers", workers)):
+            check_count(name, count, least=0)
         if rank >= world:
             raise InputError(f"rank: expected 0 to {world - 1} in a world of {world}, got {rank}.")
         if balanced is not None:
-            check_count("balanced", balanced)
             check_balanced(split.targets, batch_size=batch_size, each=balanced)
+        check_choice("sampler", sampler, ("random", "balanced"))
+        self.evened = sampler == "balanced"
         self.augment = Chain(tuple(augment)) if isinstance(augment, Sequence) else augment
         self.mix, self.classes = mix, classes
         if mix is not None and classes is None:
-            raise InputError(
-                "classes: expected the number of classes, because mix makes targets of class probabilities."
-            )
+            raise InputError("classes: mix makes class probabilities; expected the number of classes.")
         if (self.augment.numbers or mix is not None) and len(split.shape) != 3:
             raise InputError(
                 f"augment: expected samples that are images (C, H, W), got samples of shape {split.shape}; leave augment out."
@@ -295,6 +296,8 @@ class Batches:
                 self.split.targets, batch_size=size, each=each, steps=self.steps, seed=self.seed, epoch=epoch
             )
         count = len(self.split)
+        if self.evened:
+            return evened(self.split.targets, seed=self.seed, epoch=epoch)[: self.steps * self.batch_size]
         order = shuffled(count, seed=self.seed, epoch=epoch) if self.shuffle else torch.arange(count)
         return order[: self.steps * self.batch_size]
 

@@ -154,6 +154,8 @@ class Dataset:
         coarse_classes: Names of the coarse labels, if the splits have them.
         calibration: Samples that were held out of the training split to calibrate the trained model, if any.
         normalization: Normalization of the samples; by default with the mean and deviation of the training split.
+        partial: Training samples whose class is not known, only a node above it; target `k` means `partial_names[k]`.
+        partial_names: Names of inner nodes of the taxonomy.
 
     Example:
         >>> import torch
@@ -172,6 +174,8 @@ class Dataset:
     coarse_classes: tuple[str, ...] | None = None
     calibration: Split | None = None
     normalization: Normalize | None = None
+    partial: Split | None = None
+    partial_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_names("classes", self.classes)
@@ -231,7 +235,8 @@ class Dataset:
             )
 
     def __repr__(self) -> str:
-        sizes = ", ".join(f"{len(split):,} {part}" for part, split in self.splits.items())
+        shown = self.splits | ({} if self.partial is None else {"partial": self.partial})
+        sizes = ", ".join(f"{len(split):,} {part}" for part, split in shown.items())
         return f"Dataset({self.name}: {len(self.classes)} classes, {sizes}, {'x'.join(map(str, self.shape))})"
 
 
@@ -272,6 +277,8 @@ class RawDataset(NamedTuple):
     taxonomy: Taxonomy | None = None
     coarse_classes: tuple[str, ...] | None = None
     calibration: Split | None = None
+    partial: Split | None = None  # samples of the training split with an inner node as label
+    partial_names: tuple[str, ...] = ()
 
 
 def class_names(labels: Sequence[str]) -> tuple[str, ...]:

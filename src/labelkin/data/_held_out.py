@@ -6,11 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from labelkin.data._dataset import FileSplit, Split
+import torch
+
+from labelkin.data._dataset import ArraySplit, FileSplit, Split
 from labelkin.data._encoders import restored
 from labelkin.data._loading import read_set, reader_at
+from labelkin.data._readers.columns import filled
 from labelkin.data._readers.images import ImageForm
-from labelkin.data._readers.tables import LABEL, read_rows
+from labelkin.data._readers.rows import read_rows
+from labelkin.data._readers.tables import LABEL
 from labelkin.data._readers.texts import TextSplit, warn_unknown, without_words
 from labelkin.data._sets.sources import DATASETS
 from labelkin.data._unlabeled import SampleFormat, table_at
@@ -54,6 +58,9 @@ def read_held_out(
     split = next(part for part in (found.test, found.val, found.train) if part is not None)
     if isinstance(split, FileSplit) and len(shape) == 3:
         split = replace(split, form=ImageForm(*shape))
+    fill = None if samples is None else samples.fill
+    if isinstance(split, ArraySplit) and fill is not None and split.shape == (len(fill),):
+        split = replace(split, inputs=filled(split.inputs, torch.tensor(fill)))
     if isinstance(split, TextSplit) and encoder is not None:
         split = split.encoded_by(by := restored(encoder))
         unknown = without_words(split.inputs)
@@ -63,12 +70,14 @@ def read_held_out(
 
 def _held(trained: Mapping[str, Any], samples: SampleFormat, path: Path) -> dict[str, Any]:
     """Return those of the training's options that apply to the data at a path."""
-    columns = {"text": samples.text, "features": samples.columns, "image": samples.image}
+    columns: dict[str, Any] = {"text": samples.text, "features": samples.columns, "image": samples.image}
+    columns["categories"] = None if samples.columns is None else samples.categories or {}
     known = reader_at(path, texts=samples.encoder is not None).options
     held = {key: value for key, value in {**trained, **columns}.items() if key in known and value is not None}
     table = table_at(path)
     there = () if table is None else read_rows(table).columns
     for key, usual in (("label", LABEL in there), ("image", True)):
-        if key in held and held[key] not in there and usual:
+        named = [held[key]] if isinstance(held.get(key), str) else held.get(key, ())
+        if any(name not in there for name in named) and usual:
             del held[key]
     return held

@@ -9,6 +9,7 @@ from labelkin._checks import InputError, check_choice, check_count, check_number
 from labelkin.data._dataset import Dataset, RawDataset
 from labelkin.data._locate import find_or_download
 from labelkin.data._readers.arrays import read_npy, read_npz
+from labelkin.data._readers.columns import without_missing
 from labelkin.data._readers.folders import SPLIT_NAMES, read_image_folder
 from labelkin.data._readers.images import OnError
 from labelkin.data._readers.tables import column_roles, read_tables
@@ -19,9 +20,10 @@ from labelkin.data._sets.sources import DATASETS, IMAGE_OPTIONS
 from labelkin.data._splits import divided, in_memory, restricted, with_calibration, with_fewer, with_noise
 from labelkin.structure import catalogue
 
-TABLES = (".csv", ".jsonl", ".parquet")
-TABLE_OPTIONS = ("label", "image", "features", *IMAGE_OPTIONS)
-TEXT_OPTIONS = ("text", "label", "encoder")
+TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
+TABLE_OPTIONS = ("label", "image", "features", "encoding", "categories", *IMAGE_OPTIONS)
+PARTIAL = ("use", "drop", "none")
+TEXT_OPTIONS = ("text", "label", "encoder", "encoding")
 
 
 class Reader(NamedTuple):
@@ -95,7 +97,7 @@ def load(
     classes: Sequence[str] | None = None,
     subset: float | None = None,
     label_noise: float = 0.0,
-    label: str | None = None,
+    label: str | Sequence[str] | None = None,
     image: str | None = None,
     features: Sequence[str] | None = None,
     labels: str | os.PathLike[str] | None = None,
@@ -108,6 +110,8 @@ def load(
     calibration: float = 0.0,
     folds: int | None = None,
     fold: int | None = None,
+    partial: str | None = None,
+    encoding: str | None = None,
 ) -> Dataset:
     """Load a dataset by name or path.
 
@@ -127,9 +131,11 @@ def load(
         classes: Keep only these classes, in this order.
         subset: Keep only this fraction of every class's training samples.
         label_noise: Exchange this fraction of the training labels between classes that are paired at random (paper 004).
-        label: Column of the labels, for tables.
+        label: Column of the labels, for tables; or several, coarse to fine, which define the taxonomy. Where the finest ones
+            are empty, the label is an inner node of the taxonomy.
         image: Column of the image paths, for tables.
-        features: Numeric columns, for tables.
+        features: Columns of numbers or categories, for tables. Each category becomes a column of 0 and 1, and the mean of the
+            training samples takes the place of missing numbers.
         labels: File of the labels, for a `.npy` file of inputs.
         image_size: Height and width that images are converted to (default: the size that all images share, else 64).
         on_error: "stop" (default) raises `UnreadableImage` for an image that cannot be read; "skip" warns and leaves it out.
@@ -147,6 +153,9 @@ def load(
 
         folds: Number of folds for cross-validation, if the dataset has no test split.
         fold: The fold that is the test split, from 0 to `folds` - 1.
+        partial: What becomes of training samples with an inner node as label: "use" (default) and "drop" keep them as
+            `Dataset.partial`, which objectives that learn from classes only refuse or leave out; "none" leaves them out.
+        encoding: Encoding of a .csv or .tsv file. By default it is detected, with a warning unless it is UTF-8 or UTF-16.
 
     Returns:
         The dataset.
@@ -172,9 +181,13 @@ def load(
         check_count("image_size", image_size)
     given: dict[str, Any] = {"label": label, "image": image, "features": features, "labels": labels}
     given |= {"image_size": image_size, "on_error": on_error, "stream": stream}
-    given |= {"text": text, "encoder": encoder, "remove": remove}
+    given |= {"text": text, "encoder": encoder, "remove": remove, "encoding": encoding}
     options = {key: value for key, value in given.items() if value is not None}
     title, found = read_set(name, data_dir=data_dir, download=download, options=options)
+    if partial is not None:
+        check_choice("partial", partial, PARTIAL)
+    if partial == "none":
+        found = found._replace(partial=None, partial_names=())
     if classes is not None:
         found = restricted(found, classes)
     found = divided(
@@ -193,7 +206,7 @@ def load(
         usual = DATASETS[name].encoder if isinstance(name, str) and name in DATASETS else None
         found = encoded(title, found, encoder or usual)
     else:
-        found = in_memory(found, stream=stream)
+        found = without_missing(title, in_memory(found, stream=stream))
     assert found.test is not None
     return Dataset(
         name=title,
@@ -204,6 +217,8 @@ def load(
         taxonomy=found.taxonomy,
         coarse_classes=found.coarse_classes,
         calibration=found.calibration,
+        partial=found.partial,
+        partial_names=found.partial_names,
     )
 
 

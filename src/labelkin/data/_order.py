@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, listed
+from labelkin._checks import InputError, check_count, listed
 
 Ints = npt.NDArray[np.int64]
 # One random stream per purpose, different from those in `_splits`.
@@ -68,8 +68,24 @@ def balanced_order(targets: Tensor, *, batch_size: int, each: int, steps: int, s
     return torch.from_numpy(order.reshape(-1))
 
 
+def evened(targets: Tensor, *, seed: int, epoch: int) -> Tensor:
+    """Return as many positions as there are samples, with samples of each class equally often, in random order.
+
+    The counts of the classes differ by at most one; which classes have one more changes from epoch to epoch. The samples of a
+    class are drawn in shuffled rounds, so that their counts differ by at most one too.
+    """
+    rng = np.random.default_rng([seed, ORDER, epoch])
+    members = _members(targets.numpy())
+    least, more = divmod(len(targets), len(members))
+    rounds = np.full(len(members), least)
+    rounds[rng.permutation(len(members))[:more]] += 1
+    drawn = [_dealt(own, 1, count, rng).reshape(-1) for own, count in zip(members, rounds.tolist(), strict=True)]
+    return torch.from_numpy(rng.permutation(np.concatenate(drawn)))
+
+
 def check_balanced(targets: Tensor, *, batch_size: int, each: int) -> None:
     """Refuse a batch size that cannot hold `each` samples of every class in the batch."""
+    check_count("balanced", each)
     counts = torch.bincount(targets)
     present = counts[counts > 0]
     if batch_size % each or batch_size // each > len(present):

@@ -21,7 +21,7 @@ def sample_digests(*splits: Split) -> dict[str, Any]:
     """
     by = "content" if all(isinstance(split, ArraySplit) for split in splits) else "file"
     found = [_files(split) if isinstance(split, FileSplit) else _contents(split.inputs) for split in splits]
-    return {"by": by, "digests": torch.cat(found).unique()}
+    return {"by": by, "digests": torch.unique(torch.cat(found))}
 
 
 def seen_before(split: Split, positions: Tensor, inputs: Tensor, known: Mapping[str, Any]) -> Tensor:
@@ -42,8 +42,8 @@ def seen_before(split: Split, positions: Tensor, inputs: Tensor, known: Mapping[
 
 def _contents(inputs: Tensor) -> Tensor:
     rows = inputs.detach().cpu()
-    rows = (rows if rows.dtype == torch.uint8 else rows.float()).contiguous().flatten(1).numpy()
-    return _digests(memoryview(row).cast("B") for row in rows)
+    rows = (rows if rows.dtype == torch.uint8 else rows.float()).contiguous().flatten(1)
+    return _digests(memoryview(row).cast("B") for row in rows.numpy())
 
 
 def _files(split: FileSplit) -> Tensor:

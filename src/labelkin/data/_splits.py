@@ -1,5 +1,6 @@
 """Split, restrict and subsample a dataset, and add label noise."""
 
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -8,8 +9,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_count, check_names, check_number, listed, near
+from labelkin._checks import InputError, check_count, check_names, check_number, counted, listed, near
 from labelkin.data._dataset import FileSplit, RawDataset, Split
+from labelkin.data._partial import restrict_partial
 
 Ints = npt.NDArray[np.int64]
 # One random stream per purpose, so that a split and label noise of the same seed are independent.
@@ -37,7 +39,8 @@ def stratified(targets: Tensor, fraction: float, *, seed: int, classes: Sequence
 
     Args:
         targets: (n,) classes.
-        fraction: Fraction of each class to take out. At least one sample of each class is taken out, and one stays.
+        fraction: Fraction of each class to take out. At least one sample of each class is taken out, and one stays; the only
+            sample of a class stays, with a warning.
         seed: Seed of the split.
         classes: Names of the classes.
 
@@ -53,7 +56,12 @@ def stratified(targets: Tensor, fraction: float, *, seed: int, classes: Sequence
     """
     check_number("fraction", fraction, low=0, high=1, open_low=True)
     counts = _counts(targets, classes)
-    _check_two_samples(counts, classes)
+    alone = [classes[k] for k in np.flatnonzero(counts == 1).tolist()]
+    if alone:
+        warnings.warn(
+            f"{counted(len(alone), 'class', 'classes')} with one sample, which is trained on and not tested: {listed(alone)}.",
+            stacklevel=2,
+        )
     taken = _taken(targets, _quotas(counts, fraction, most=counts - 1), seed=seed, purpose=SPLIT)
     return Parts(torch.from_numpy(np.flatnonzero(~taken)), torch.from_numpy(np.flatnonzero(taken)))
 
@@ -245,13 +253,14 @@ def restricted(found: RawDataset, classes: Sequence[str]) -> RawDataset:
         rows = split.take(torch.nonzero(place[split.targets] >= 0).flatten())
         return rows.with_targets(place[rows.targets])
 
-    return found._replace(
+    smaller = found._replace(
         classes=tuple(classes),
         train=kept(found.train),
         test=None if found.test is None else kept(found.test),
         val=None if found.val is None else kept(found.val),
         taxonomy=None if found.taxonomy is None else found.taxonomy.restrict(classes),
     )
+    return restrict_partial(smaller, smaller.taxonomy)
 
 
 def divided(
@@ -322,11 +331,12 @@ def with_noise(found: RawDataset, share: float, *, seed: int) -> RawDataset:
 
 def in_memory(found: RawDataset, *, stream: bool | None) -> RawDataset:
     """Read image files now, unless they are to be streamed or are too large for memory."""
-    splits = (found.train, found.test, found.val, found.calibration)
+    splits = (found.train, found.test, found.val, found.calibration, found.partial)
     files = [split for split in splits if isinstance(split, FileSplit)]
     large = sum(split.memory for split in files) > STREAM_ABOVE
     if large if stream is None else stream:
         return found
-    train, test, val, calibration = (split.in_memory() if isinstance(split, FileSplit) else split for split in splits)
+    read = [split.in_memory() if isinstance(split, FileSplit) else split for split in splits]
+    train, test, val, calibration, partial = read
     assert train is not None
-    return found._replace(train=train, test=test, val=val, calibration=calibration)
+    return found._replace(train=train, test=test, val=val, calibration=calibration, partial=partial)

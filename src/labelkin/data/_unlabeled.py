@@ -17,9 +17,11 @@ from labelkin.data._dataset import ArraySplit, Dataset
 from labelkin.data._encoders import restored
 from labelkin.data._loading import TABLES, part_tables
 from labelkin.data._readers.arrays import INPUT_KEYS, as_inputs, check_finite
+from labelkin.data._readers.columns import Columns, filled
 from labelkin.data._readers.folders import LEFT_BY_SYSTEMS, kinds_of
 from labelkin.data._readers.images import SUFFIXES, ImageForm, OnError, read_images
-from labelkin.data._readers.tables import column_roles, read_rows, row_numbers
+from labelkin.data._readers.rows import read_rows
+from labelkin.data._readers.tables import column_roles
 from labelkin.data._readers.texts import TEXT, TextSplit, check_utf8, column_place, decoded, warn_unknown, without_words
 from labelkin.data._sets.sources import DATASETS
 
@@ -108,6 +110,8 @@ class SampleFormat(NamedTuple):
     image: str | None = None  # column of the image paths in a table
     text: str | None = None  # column of the texts in a table
     encoder: dict[str, Any] | None = None  # state of the encoder of the texts
+    categories: dict[str, list[str]] | None = None  # values of the columns that hold categories
+    fill: list[float] | None = None  # what takes the place of missing values: the means of the training samples
 
 
 class UnlabeledBatch(NamedTuple):
@@ -122,10 +126,11 @@ def sample_format(
     dataset: Dataset,
     source: str | os.PathLike[str],
     *,
-    label: str | None = None,
+    label: str | Sequence[str] | None = None,
     image: str | None = None,
     features: Sequence[str] | None = None,
     text: str | None = None,
+    encoding: str | None = None,
     **_: Any,
 ) -> SampleFormat:
     """Return the format of the samples of a dataset that was loaded from `source` with these options."""
@@ -136,8 +141,13 @@ def sample_format(
     table = None if os.fspath(source) in DATASETS else table_at(Path(source).expanduser())
     if table is None:
         return SampleFormat(pixels)
-    roles = column_roles(table, label, image, features)
-    return SampleFormat(pixels, list(roles.features) if roles.image is None else None, roles.image)
+    roles = column_roles(table, label, image, features, encoding)
+    if roles.image is not None:
+        return SampleFormat(pixels, image=roles.image)
+    categories = {name: list(values) for name, values in roles.categories.items()}
+    return SampleFormat(
+        pixels, list(roles.features), categories=categories or None, fill=dataset.normalize.mean.tolist()
+    )
 
 
 def read_unlabeled(
@@ -235,15 +245,27 @@ def _from_table(
             paths = [file.parent / str(row[place]) for _, (_, row) in part]
             yield _from_images(paths, [i for i, _ in part], _form(shape, file), on_error, file=file)
         return
-    wanted = _wanted(file, columns, shape, samples.columns)
+    categories = samples.categories or {}
+    wanted = _wanted(file, columns, shape, samples.columns, categories)
+    cells, fill = Columns(wanted, categories, file), samples.fill
     places = [columns.index(name) for name in wanted]
     while part := list(islice(numbered, AT_ONCE)):
-        values = np.stack([row_numbers([row[i] for i in places], wanted, file, line) for _, (line, row) in part])
-        check_finite(values, source=str(file), columns=wanted, samples=[f"line {line}" for _, (line, _) in part])
-        yield UnlabeledBatch([str(file)] * len(part), [i for i, _ in part], torch.from_numpy(values))
+        lines = [f"line {line}" for _, (line, _) in part]
+        values = cells.checked(np.stack([cells.row([row[i] for i in places], line) for _, (line, row) in part]), lines)
+        if fill is None:
+            check_finite(values, source=str(file), columns=cells.features, samples=lines)
+        inputs = torch.from_numpy(values)
+        inputs = inputs if fill is None else filled(inputs, torch.tensor(fill))
+        yield UnlabeledBatch([str(file)] * len(part), [i for i, _ in part], inputs)
 
 
-def _wanted(file: Path, columns: Sequence[str], shape: tuple[int, ...], trained: Sequence[str] | None) -> list[str]:
+def _wanted(
+    file: Path,
+    columns: Sequence[str],
+    shape: tuple[int, ...],
+    trained: Sequence[str] | None,
+    categories: dict[str, list[str]],
+) -> list[str]:
     """Return the columns that were trained on, or all columns if the model was not trained on a table."""
     wanted = list(columns) if trained is None else list(trained)
     missing = [name for name in wanted if name not in columns]
@@ -251,7 +273,7 @@ def _wanted(file: Path, columns: Sequence[str], shape: tuple[int, ...], trained:
         raise InputError(
             f"{file}: expected the column {listed(missing)} that the model was trained on.{near(missing[0], columns)}"
         )
-    if (len(wanted),) != shape:
+    if not categories and (len(wanted),) != shape:
         raise InputError(f"{file}: expected {shape[0]} columns of numbers, as in training, got {len(wanted)}.")
     return wanted
 

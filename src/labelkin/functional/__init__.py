@@ -51,6 +51,7 @@ from labelkin.functional._kernels.classes import (
     sparse_targets,
 )
 from labelkin.functional._label_embedding import EmbeddingTerms, compressed_embedding, embedding_terms
+from labelkin.functional._logit_adjustment import adjusted_logits
 from labelkin.functional._mixing import (
     bounded_eps,
     bounded_eps_inverse,
@@ -94,6 +95,7 @@ __all__ = [
     "SparseTargets",
     "SubspaceTerms",
     "TreeIndex",
+    "adjusted_logits",
     "ancestors",
     "anchored_labels",
     "bounded_eps",

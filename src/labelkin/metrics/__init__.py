@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from labelkin._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from labelkin.metrics._balanced import balanced_accuracy as balanced_accuracy
+    from labelkin.metrics._balanced import macro_f1 as macro_f1
     from labelkin.metrics._basic import accuracy as accuracy
     from labelkin.metrics._basic import expected_cost as expected_cost
     from labelkin.metrics._basic import mistake_severity as mistake_severity
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
+        "_balanced": ["balanced_accuracy", "macro_f1"],
         "_basic": ["accuracy", "expected_cost", "mistake_severity", "ordinal_mse", "summary", "top_k_accuracy"],
         "_calibration": ["Calibration", "brier_score", "expected_calibration_error"],
         "_curves": ["auac", "epochs_saved"],

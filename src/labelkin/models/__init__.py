@@ -10,6 +10,8 @@ from labelkin._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from labelkin.models._blocks import Backbone as Backbone
+    from labelkin.models._describe import BackboneSummary as BackboneSummary
+    from labelkin.models._describe import describe_backbones as describe_backbones
     from labelkin.models._preprocessing import Preprocessing as Preprocessing
     from labelkin.models._registry import BACKBONES as BACKBONES
     from labelkin.models._registry import LIBRARIES as LIBRARIES
@@ -25,6 +27,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "_blocks": ["Backbone"],
+        "_describe": ["BackboneSummary", "describe_backbones"],
         "_preprocessing": ["Preprocessing"],
         "_registry": ["BACKBONES", "LIBRARIES", "PRETRAINED", "build", "default", "is_pretrained", "preprocessing"],
         "_residual_head": ["ResidualHead"],

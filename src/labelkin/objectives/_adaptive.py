@@ -109,6 +109,7 @@ class AdaptiveLabels(Objective):
         torch.Size([3, 3])
     """
 
+    softmax_logits: ClassVar[bool] = False
     accumulates: bool = False
     revision: ClassVar[int] = 3  # "cosine" became the default
 

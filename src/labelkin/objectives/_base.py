@@ -76,6 +76,7 @@ class Objective(Signed, TreeTerms):
     takes_nodes: ClassVar[bool] = False  # whether `node=` is accepted
     outputs_type: ClassVar[type | None] = None  # the NamedTuple of outputs with several parts
     has_probabilities: ClassVar[bool] = True  # whether log_probs is defined
+    softmax_logits: ClassVar[bool] = True  # whether log_probs is the log-softmax of the (first) outputs
     accumulates: bool = True  # whether the loss of a batch is the weighted mean of the losses of its parts
     revision: ClassVar[int] = 1  # raised when a fix changes results
     _whole_batch: str | None = None  # why the loss is not a mean over samples, if it is not

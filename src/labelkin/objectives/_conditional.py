@@ -1,7 +1,7 @@
 """Tree losses from the literature: conditional softmax (Redmon & Farhadi) and HXE (Bertinetto et al.)."""
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import ClassVar, Unpack
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -64,6 +64,8 @@ class HierarchicalCrossEntropy(TreeObjective):
         >>> head.loss(torch.zeros(1, 3), torch.tensor([0]))
         tensor(1.0986)
     """
+
+    softmax_logits: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -41,6 +41,8 @@ class StaticLabels(Objective):
         tensor([0])
     """
 
+    softmax_logits: ClassVar[bool] = False
+
     has_probabilities: ClassVar[bool] = False
 
     vectors: Tensor

@@ -25,6 +25,8 @@ class TreeObjective(Objective):
     scores follow it.
     """
 
+    softmax_logits: ClassVar[bool] = False
+
     linear_in_target: ClassVar[bool] = True
     takes_nodes: ClassVar[bool] = True
 

@@ -1,7 +1,7 @@
 """Soft labels from tree distances (Bertinetto et al., 2020)."""
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import ClassVar, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -46,6 +46,8 @@ class TreeSoftLabels(LeafObjective):
         >>> head.loss(torch.zeros(1, 3), torch.tensor([0]))
         tensor(1.0986)
     """
+
+    softmax_logits: ClassVar[bool] = True
 
     def __init__(
         self,

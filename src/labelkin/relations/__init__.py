@@ -5,6 +5,7 @@ is negative, the diagonal is zero, and each row sums to 1. A class without relat
 its target stays one-hot. Groups and trees are also available as `Rows`, which compute single rows and never the matrix.
 """
 
+from labelkin.relations._class_weights import balanced_weights, effective_weights, log_priors
 from labelkin.relations._discriminant import lda
 from labelkin.relations._groups import groups
 from labelkin.relations._matrices import check_not_negative as check_not_negative
@@ -30,11 +31,14 @@ __all__ = [
     "activations",
     "as_rows",
     "as_targets",
+    "balanced_weights",
     "confusion",
+    "effective_weights",
     "embedding",
     "groups",
     "infogain_weights",
     "lda",
+    "log_priors",
     "ordinal",
     "similarity_to_vectors",
     "smooth",

@@ -7,6 +7,7 @@ from typing import Any
 from labelkin._checks import counted
 from labelkin.comparison import Comparison, Row, Verdict, decides_on_cost, rows_of_decisions
 from labelkin.report import figures
+from labelkin.report._class_sizes import class_size_panel
 from labelkin.report._inspect_run import RunData, RunInspector
 from labelkin.report._leaderboard import leaderboard, ranked
 from labelkin.report._learned import Projection
@@ -44,7 +45,7 @@ def build_page(
         context=_context(comparison),
         verdict=result,
         leaderboard=leaderboard(comparison, labels) if comparison.rows else None,
-        overview=_overview(comparison),
+        overview=(*_overview(comparison), *class_size_panel(comparison, data)),
         subjects=tuple(subjects),
         chosen=_chosen(result, comparison.rows, labels),
         missing=tuple(missing),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from labelkin.runs._evaluate import evaluate as evaluate
     from labelkin.runs._export_model import Exported as Exported
     from labelkin.runs._export_model import export_model as export_model
+    from labelkin.runs._first_choice import first_choice as first_choice
     from labelkin.runs._folder import RunFolder as RunFolder
     from labelkin.runs._identity import check_contents as check_contents
     from labelkin.runs._identity import check_unchanged as check_unchanged
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from labelkin.runs._identity import run_name as run_name
     from labelkin.runs._kinds import kind_in as kind_in
     from labelkin.runs._kinds import kind_name as kind_name
+    from labelkin.runs._option_help import explain_objective as explain_objective
     from labelkin.runs._outcomes import Outcomes as Outcomes
     from labelkin.runs._overwrite_guard import check_no_overwrite as check_no_overwrite
     from labelkin.runs._pack import Unpacked as Unpacked
@@ -106,8 +108,10 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_engines.mps": ["cuda_mps"],
         "_engines.processes": ["run_in_processes"],
         "_engines.ray": ["run_on_ray"],
+        "_first_choice": ["first_choice"],
         "_identity": ["check_contents", "check_unchanged", "data_id", "folder_name", "run_id", "run_name"],
         "_kinds": ["kind_in", "kind_name"],
+        "_option_help": ["explain_objective"],
         "_overwrite_guard": ["check_no_overwrite"],
         "_pack": ["Unpacked", "pack_runs", "unpack_runs"],
         "_places": ["located", "started_in"],

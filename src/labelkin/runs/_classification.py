@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from labelkin import models
 from labelkin._checks import InputError
@@ -36,7 +37,6 @@ from labelkin.training import (
     NotBatched,
     Place,
     Progress,
-    Settings,
     Trained,
     Trainer,
     WithBackbone,
@@ -44,10 +44,11 @@ from labelkin.training import (
     check_accumulation,
     check_mixing,
     check_patience,
+    classify,
     frozen_dataset,
+    logit_offset,
     make_fabric,
     place_of,
-    resolved,
 )
 
 __all__ = ["COMMAND", "KIND", "check", "data_files", "fingerprint", "train", "train_fleet"]
@@ -73,7 +74,7 @@ def check(spec: RunSpec, workspace: DataWorkspace) -> None:
         )
     check_accumulation(OBJECTIVES[spec.objective], spec.settings)
     check_mixing(OBJECTIVES[spec.objective], spec.settings)
-    task = Classify(dataset, workspace.context.tree())
+    task = _task(spec, workspace)
     check_patience(task, spec.settings)
     task.batches(spec.settings, Place(torch.device("cpu")))
     check_machine(spec.settings)
@@ -91,15 +92,15 @@ def train(
     """Train a classifier; see `labelkin.runs.train_run`."""
     check(spec, workspace)
     model, context, options = _built(spec, workspace)
-    dataset = workspace.prepared(spec)
+    context.tree()  # the folder records that it was used
+    task = _task(spec, workspace)
     folder = None if path is None else RunFolder(os.fspath(path))
     with nullcontext() if folder is None or is_other_process() else locked(folder.path):
         if folder is not None:
-            _begin(folder, spec, dataset, context, options)
+            _begin(folder, spec, task.dataset, context, options, task.costs)
         if spec.settings.freeze:
-            trained = _train_head(spec.settings, model, dataset, context.tree(), folder, resume, progress, log)
+            trained = _train_head(spec, model, task, folder, resume, progress, log)
         else:
-            task = Classify(dataset, context.tree())
             trainer = Trainer(model, task, spec.settings, checkpoint=folder, progress=progress, log=log)
             trained = trainer.fit(resume=resume)
         if torch.distributed.is_initialized():
@@ -107,24 +108,34 @@ def train(
     return trained
 
 
+def _task(spec: RunSpec, workspace: DataWorkspace) -> Classify:
+    tree, costs = workspace.context.tree(), workspace.costs(spec)
+    return _task_on(workspace.prepared(spec), spec, tree, costs)
+
+
+def _task_on(dataset: Dataset, spec: RunSpec, tree: Taxonomy | None, costs: Tensor | None) -> Classify:
+    partial = str(spec.data_options.get("partial", "use"))
+    return classify(dataset, tree, spec.objective, spec.settings, partial=partial, costs=costs)
+
+
 def _train_head(
-    settings: Settings,
+    spec: RunSpec,
     model: Model,
-    dataset: Dataset,
-    taxonomy: Taxonomy,
+    task: Classify,
     folder: RunFolder | None,
     resume: bool,
     progress: Callable[[int], Progress],
     log: Callable[[Mapping[str, float]], None],
 ) -> Trained:
     """Train the objective of a model on the features of its backbone; the result is the whole model."""
+    settings = spec.settings
     device = place_of(make_fabric(settings)).device
     with progress(1) as shown:
-        features = frozen_dataset(dataset, model.backbone, device=device, note=shown.note)
-    head = Model(torch.nn.Identity(), model.objective, dropout=settings.dropout)
+        features = frozen_dataset(task.dataset, model.backbone, device=device, note=shown.note)
+    head = Model(torch.nn.Identity(), model.objective, dropout=settings.dropout, logit_offset=model.logit_offset)
     checkpoint = None if folder is None else WithBackbone(folder, model.backbone)
-    task = Classify(features, taxonomy)
-    trained = Trainer(head, task, settings, checkpoint=checkpoint, progress=progress, log=log).fit(resume=resume)
+    own = _task_on(features, spec, task.taxonomy, task.costs)
+    trained = Trainer(head, own, settings, checkpoint=checkpoint, progress=progress, log=log).fit(resume=resume)
     example = next(model.objective.parameters())
     model.backbone.to(example.device, example.dtype)
     return trained._replace(model=model.eval())
@@ -163,9 +174,10 @@ def train_fleet(
                 results[place] = error
                 continue
             model, context, options = _built(spec, workspace)
-            tree = context.tree()  # the folder records that it was used
-            task = task or Classify(workspace.prepared(spec), tree)
-            _begin(folder, spec, workspace.prepared(spec), context, options)
+            context.tree()  # the folder records that it was used
+            own = _task(spec, workspace)
+            task = task or own
+            _begin(folder, spec, own.dataset, context, options, own.costs)
             members[place] = FleetMember(model, task, spec.settings, checkpoint=folder)
         if members:
             fleet = Fleet(list(members.values()), [kinds[place] for place in members], progress=progress)
@@ -179,7 +191,8 @@ def train_fleet(
 
 def _built(spec: RunSpec, workspace: DataWorkspace) -> tuple[Model, Context, dict[str, Any]]:
     """Return the model of a run, with the context and the options that its objective is built from."""
-    options = resolved(spec.options, workspace.context.classes)
+    options = workspace.options(spec)
+    offset = logit_offset(spec.settings.logit_adjustment, workspace.counts)
     context, shape = workspace.context.afresh(), workspace.dataset.shape
     model = build_model(
         spec.objective,
@@ -190,6 +203,7 @@ def _built(spec: RunSpec, workspace: DataWorkspace) -> tuple[Model, Context, dic
         seed=spec.settings.seed,
         preprocessing=preprocessing_for(spec),
         dropout=spec.settings.dropout,
+        logit_offset=offset,
     )
     return model, context, options
 
@@ -213,6 +227,7 @@ def _begin(
     dataset: Dataset,
     context: Context,
     options: Mapping[str, Any],
+    costs: Tensor | None,
 ) -> None:
     """Write the configuration of a new run. Only the first of several processes does it."""
     if (folder.path / "config.json").exists() or is_other_process():
@@ -237,6 +252,7 @@ def _begin(
         "mean": dataset.normalize.mean,
         "std": dataset.normalize.std,
         "trained_on": sample_digests(*(split for part, split in dataset.splits.items() if part != "test")),
+        **({} if costs is None else {"costs": costs}),
     }
     if (expected := preprocessing_for(spec)) is not None:
         setup["preprocessing"] = expected._asdict() | {"mean": list(expected.mean), "std": list(expected.std)}

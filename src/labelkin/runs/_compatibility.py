@@ -28,6 +28,10 @@ ADDED_SETTINGS: dict[str, Any] = {
     "ema": 0.0,
     "patience": None,
     "dropout": 0.0,
+    "sampler": "random",
+    "class_weight": None,
+    "logit_adjustment": 0.0,
+    "costs": None,
 }
 # (objective, revision) -> options that state the defaults of that revision
 FORMER_DEFAULTS: dict[tuple[str, int], dict[str, Any]] = {

@@ -18,7 +18,7 @@ from labelkin.runs._places import located
 from labelkin.runs._predictor import Predictor, existing_run_folder, load_run
 from labelkin.runs._setup import fastest_device
 from labelkin.runs._workspace import DataWorkspace
-from labelkin.training import decide_test, final_metrics
+from labelkin.training import costs_for, decide_test, final_metrics
 
 BATCH = 1024
 
@@ -52,6 +52,7 @@ def evaluate(
     *,
     data_options: Mapping[str, Any] | None = None,
     unseen: bool = False,
+    costs: str | os.PathLike[str] | None = None,
 ) -> Evaluated:
     """Evaluate a finished classification run.
 
@@ -60,10 +61,13 @@ def evaluate(
 
     Args:
         run: The folder of the run, or the result of `labelkin.train`.
-        data: Other data with the same class names, in any order. Its test split is used, or all of it if it has none. Images
-            are resized to the run's shape. None uses the run's own test set; it is refused if the data changed since training.
+        data: Other data with class names of the run, in any order; some may be missing. Its test split is used, or all of it if
+            it has none. Images are resized to the run's shape. None uses the run's own test set; it is refused if the data
+            changed since training.
         data_options: Keyword arguments of `labelkin.data.load`. The columns of a table default to those of the run.
         unseen: Whether to leave out the samples of `data` that the run was trained on.
+        costs: A .csv or .npz file of costs by class name that decisions go by; by default the costs that the run was trained
+            with, or the distances in its tree.
 
     Returns:
         The name of the data, the number of samples, the metrics, and how many samples the run was trained on.
@@ -100,7 +104,11 @@ def evaluate(
         _warn_seen(int(seen.sum()), len(seen), name)
     found = final_metrics(predictor.model.objective, scores, target, predictor.taxonomy)
     if predictor.is_calibrated:
-        found |= decide_test(scores, target, predictor.taxonomy, predictor.calibration).metrics
+        kept: Tensor | None = folder.setup.get("costs")
+        matrix = kept if costs is None else costs_for(costs, predictor.classes)
+        found |= decide_test(scores, target, predictor.taxonomy, predictor.calibration, matrix).metrics
+    elif costs is not None:
+        raise InputError(f"costs: {os.fspath(run)} recorded no calibration; train it again, or leave costs out.")
     return Evaluated(name, len(target), found, int(seen.sum()))
 
 
@@ -114,11 +122,6 @@ def _in_order(split: Split, classes: Sequence[str], wanted: Sequence[str], name:
     if unknown:
         hint = near(unknown[0], wanted)
         raise InputError(f"{name}: the run was not trained on the class {listed(unknown)}.{hint}")
-    missing = [known for known in wanted if known not in classes]
-    if missing:
-        raise InputError(
-            f"{name}: the class {listed(missing)} is missing; expected the {len(wanted)} classes of the run."
-        )
     place = torch.tensor([list(wanted).index(own) for own in classes])
     return split.with_targets(place[split.targets])
 

@@ -101,7 +101,8 @@ class RunFolder:
     @property
     def final(self) -> dict[str, Any] | None:
         """The metrics on the test set, None where one is undefined. None if the run has not finished."""
-        return read_json(self.path / "final.json")
+        found: dict[str, Any] | None = read_json(self.path / "final.json")
+        return found
 
     @property
     def seconds(self) -> float | None:

@@ -112,6 +112,9 @@ def content_of(value: Any) -> Any:
 def _id(values: Mapping[str, Any], revision: int) -> str:
     hashed = {**values, **_data(values), "revision": revision}
     hashed["settings"] = settings_that_count(_without_places("settings", hashed["settings"]))
+    for name in ("class_weight", "costs"):
+        if name in hashed["settings"]:
+            hashed["settings"][name] = content_of(hashed["settings"][name])
     options = original_options(hashed["objective"], hashed["options"])
     hashed["options"] = {name: content_of(value) for name, value in options.items()}
     for name in ("taxonomy", "backbone"):

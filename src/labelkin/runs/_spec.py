@@ -19,7 +19,8 @@ LARGEST_SEED = 2**63 - 1
 # Options whose values are arrays, and the names and files that can be given instead.
 ARRAY_OPTIONS = {
     "relation": f"{', '.join(RELATIONS)}, embedding:ENCODER, or a .npy or .csv file of K x K numbers",
-    "costs": "a .npy or .csv file of K x K numbers",
+    "costs": "a .csv or .npz file of costs by class name, or a .npy or .csv file of K x K numbers",
+    "class_weight": "balanced, effective, or a .csv or .json file of weights by class name",
     "vectors": "an encoder (minilm, hf:NAME, st:NAME, a model's folder), or a .npy, .csv, .jsonl or .parquet file",
 }
 

@@ -9,6 +9,7 @@ from json import dumps
 from typing import Any, TypeVar, cast
 
 import torch
+from torch import Tensor
 
 from labelkin import data, models
 from labelkin._checks import InputError, near
@@ -16,7 +17,7 @@ from labelkin.data import Dataset, Normalize, reads_image_files
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.runs._identity import content_of, data_id
 from labelkin.runs._spec import RunSpec
-from labelkin.training import context_for, resolved, taxonomy_for
+from labelkin.training import check_logit_adjustment, class_weights, context_for, costs_for, resolved, taxonomy_for
 
 T = TypeVar("T")
 CONTEXT_SIDE = 32  # pixels of the images that trees and relations of pretrained runs are computed from
@@ -82,12 +83,32 @@ class DataWorkspace:
         """Return whether a run with this spec uses the same data and tree."""
         return _key(self.spec) == _key(spec)
 
+    @property
+    def counts(self) -> Tensor:
+        """(K,) the number of training samples of each class."""
+        return torch.bincount(self.dataset.train.targets, minlength=len(self.dataset.classes))
+
+    def options(self, spec: RunSpec) -> dict[str, Any]:
+        """Return the options of the objective with values for names, and with the class weights and costs of the settings."""
+        options = resolved(spec.options, self.context.classes)
+        choice = options.get("class_weight", spec.settings.class_weight)
+        if isinstance(choice, str):
+            options["class_weight"] = class_weights(choice, self.counts, self.dataset.classes)
+        if options.get("expected_cost") and "costs" not in options and spec.settings.costs is not None:
+            options["costs"] = self.costs(spec)
+        return options
+
+    def costs(self, spec: RunSpec) -> Tensor | None:
+        """Return the (K, K) costs that the settings name, in the order of the classes."""
+        return None if spec.settings.costs is None else costs_for(spec.settings.costs, self.dataset.classes)
+
     def try_objective(self, spec: RunSpec) -> None:
         """Build the objective if the spec sets options, so that a wrong value is reported before any training."""
-        if not spec.options:
+        check_logit_adjustment(OBJECTIVES[spec.objective], spec.objective, spec.settings.logit_adjustment)
+        if not spec.options and spec.settings.class_weight is None:
             return
         try:
-            options = resolved(spec.options, self.context.classes)
+            options = self.options(spec)
             OBJECTIVES[spec.objective].build(self.context.with_features(1), **options)
         except (TypeError, AttributeError) as error:  # a string where a number or an array belongs
             given = ", ".join(f"{name}={value!r}" for name, value in spec.options.items())

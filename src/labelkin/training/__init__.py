@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from labelkin.training._build import taxonomy_for as taxonomy_for
     from labelkin.training._checkpoint import Checkpoint as Checkpoint
     from labelkin.training._checkpoint import State as State
+    from labelkin.training._cost_files import CostTable as CostTable
+    from labelkin.training._cost_files import costs_for as costs_for
+    from labelkin.training._cost_files import costs_in_order as costs_in_order
+    from labelkin.training._cost_files import read_costs as read_costs
     from labelkin.training._decisions import LEAST_SCORE as LEAST_SCORE
     from labelkin.training._decisions import PRIOR as PRIOR
     from labelkin.training._decisions import Calibration as Calibration
@@ -25,6 +29,9 @@ if TYPE_CHECKING:
     from labelkin.training._fleet_check import reason_against as reason_against
     from labelkin.training._frozen import WithBackbone as WithBackbone
     from labelkin.training._frozen import frozen_dataset as frozen_dataset
+    from labelkin.training._imbalance import check_logit_adjustment as check_logit_adjustment
+    from labelkin.training._imbalance import class_weights as class_weights
+    from labelkin.training._imbalance import logit_offset as logit_offset
     from labelkin.training._interrupt import Diverged as Diverged
     from labelkin.training._interrupt import Interrupted as Interrupted
     from labelkin.training._interrupt import StopAfterStep as StopAfterStep
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
     from labelkin.training._packing import is_packed as is_packed
     from labelkin.training._packing import load_packed as load_packed
     from labelkin.training._packing import save_packed as save_packed
+    from labelkin.training._partial import classify as classify
     from labelkin.training._progress import Progress as Progress
     from labelkin.training._progress import Silent as Silent
     from labelkin.training._progress import progress_for as progress_for
@@ -61,6 +69,9 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_task": ["Classify", "Place", "Task"],
     },
     internal={
+        "_cost_files": ["CostTable", "costs_for", "costs_in_order", "read_costs"],
+        "_imbalance": ["check_logit_adjustment", "class_weights", "logit_offset"],
+        "_partial": ["classify"],
         "_build": ["build_model", "context_for", "resolved", "taxonomy_for"],
         "_decisions": ["LEAST_SCORE", "PRIOR", "Calibration", "decide_test", "fit_calibration"],
         "_fabric": ["make_fabric", "place_of"],

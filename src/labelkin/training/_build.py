@@ -15,6 +15,7 @@ from labelkin._numpy_files import load_numpy
 from labelkin.data import ArraySplit, Dataset, FileSplit, class_vectors
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.structure import Taxonomy, load_tree
+from labelkin.training._cost_files import costs_for, has_names
 from labelkin.training._model import Model
 
 CONTEXT_IMAGES = 5_000  # images of a streamed data set that trees and relations are computed from
@@ -77,7 +78,7 @@ def resolved(options: Mapping[str, Any], classes: Sequence[str]) -> dict[str, An
 
     `vectors` may be an encoder's name or a file of class vectors. `relation` may be "embedding:" followed by such a name or
     file, or a file of K x K numbers. Other names of relations are left for the objective to resolve. `costs` may be a file of
-    K x K numbers.
+    K x K numbers, or of costs by class name.
     """
     found = dict(options)
     if isinstance(found.get("vectors"), str):
@@ -89,8 +90,13 @@ def resolved(options: Mapping[str, Any], classes: Sequence[str]) -> dict[str, An
         elif Path(relation).is_file():
             found["relation"] = _read_matrix("relation", Path(relation))
     if isinstance(costs := found.get("costs"), str):
-        found["costs"] = _read_matrix("costs", Path(costs))
+        found["costs"] = _costs(Path(costs), classes)
     return found
+
+
+def _costs(path: Path, classes: Sequence[str]) -> torch.Tensor:
+    """Read costs by class name, or K x K numbers in the order of the classes."""
+    return costs_for(path, classes) if has_names(path) else _read_matrix("costs", path)
 
 
 def _read_matrix(option: str, path: Path) -> torch.Tensor:
@@ -114,6 +120,7 @@ def build_model(
     preprocessing: models.Preprocessing | None = None,
     weights: bool = True,
     dropout: float = 0.0,
+    logit_offset: torch.Tensor | None = None,
 ) -> Model:
     """Build a model.
 
@@ -129,9 +136,10 @@ def build_model(
         preprocessing: What the backbone's weights expect of images; None leaves the inputs as they are.
         weights: Whether to load the weights of a pretrained backbone; not needed if those of a run replace them.
         dropout: The probability with which a feature is set to 0 in training.
+        logit_offset: See `Model`.
     """
     torch.manual_seed(seed)
     drawn = {"pretrained": False} if not weights and models.is_pretrained(backbone) else {}
     net = models.build(backbone, shape, preprocessing=preprocessing, **drawn)
     head = OBJECTIVES[objective].build(context.with_features(net.features), **options)
-    return Model(net, head, dropout=dropout)
+    return Model(net, head, dropout=dropout, logit_offset=logit_offset)

@@ -72,25 +72,32 @@ class DecidedTest(NamedTuple):
     metrics: dict[str, float]
 
 
-def decide_test(scores: Tensor, target: Tensor, taxonomy: Taxonomy | None, calibration: Calibration) -> DecidedTest:
-    """Decide by the least expected cost under calibrated probabilities; costs are heights in the tree.
+def decide_test(
+    scores: Tensor,
+    target: Tensor,
+    taxonomy: Taxonomy | None,
+    calibration: Calibration,
+    costs: Tensor | None = None,
+) -> DecidedTest:
+    """Decide by the least expected cost under calibrated probabilities; costs are given, or heights in the tree.
 
     The metrics, NaN where undefined:
 
     temperature, calibration_samples   the calibration
     decided_cost, argmax_cost          mean cost of the decisions, and of the most probable classes
-    decided_accuracy, decided_severity accuracy of the decisions, and mean cost of the wrong ones
+    decided_accuracy, decided_severity accuracy of the decisions, and mean distance of the wrong ones in the tree
     decided_ahd5, decided_ahd20        average distance of the 5 and 20 classes of least expected cost (at most all classes)
     ahd5_floor, ahd20_floor            the least such distances that the tree allows
     decided_ece                        calibration error of the calibrated probabilities
-    balanced_accuracy                  accuracy of the most probable classes, averaged over the true classes
-    decided_balanced_accuracy          the same for the decisions
+    decided_balanced_accuracy          accuracy of the decisions, averaged over the true classes
+    decided_macro_f1                   F1 score of the decisions, averaged over the classes
 
     Args:
         scores: (n, K) scores of the test samples.
         target: (n,) the true classes.
         taxonomy: The tree over the classes. Without one, the decision is the most probable class, and costs are NaN.
         calibration: The result of `fit_calibration`.
+        costs: (K, K) costs by true class (row) and answer (column); by default heights in the tree.
 
     >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "vehicle": ["car"]})
     >>> scores = torch.tensor([[0.30, 0.28, 0.42]]).log()
@@ -100,20 +107,18 @@ def decide_test(scores: Tensor, target: Tensor, taxonomy: Taxonomy | None, calib
     """
     probs, k = calibration.probs(scores), min(FURTHER, scores.shape[-1])
     best = scores.argmax(-1)
-    answer, costs, best_costs = best, _unknown(target), _unknown(target)
+    answer, paid = best, _paid(best, target, taxonomy, costs)
+    best_paid = paid
     decided: decide.Decided | None = None
-    if taxonomy is not None:
-        best_costs = torch.from_numpy(taxonomy.distance("height", target.numpy(), best.numpy())).double()
-        costs = best_costs
-        if probs is not None:
-            decided = decide.compare_rules(probs, target, taxonomy, k=k).after
-            assert decided.distances is not None
-            answer, costs = decided.answer, decided.distances[:, 0].double()
+    if probs is not None and (taxonomy is not None or costs is not None):
+        decided = decide.compare_rules(probs, target, taxonomy, costs=costs, k=k).after
+        answer = decided.answer
+        paid = _paid(answer, target, taxonomy, costs)
     outputs = {
         "answer": answer,
         "argmax": best,
-        "cost": costs,
-        "argmax_cost": best_costs,
+        "cost": paid,
+        "argmax_cost": best_paid,
         "temperature": torch.tensor(calibration.temperature, dtype=torch.float64),
         "calibration_samples": torch.tensor(calibration.samples),
     }
@@ -121,8 +126,8 @@ def decide_test(scores: Tensor, target: Tensor, taxonomy: Taxonomy | None, calib
     found = {
         "temperature": calibration.temperature,
         "calibration_samples": float(calibration.samples),
-        "argmax_cost": float(best_costs.mean()),
-        "decided_cost": nan if probs is None else float(costs.mean()),
+        "argmax_cost": float(best_paid.mean()),
+        "decided_cost": nan if probs is None else float(paid.mean()),
         "decided_accuracy": nan if probs is None else float((answer == target).double().mean()),
         "decided_severity": nan if decided is None else decided.severity,
         "decided_ahd5": nan if distances is None else float(distances[:, :TOP].double().mean()),
@@ -130,8 +135,8 @@ def decide_test(scores: Tensor, target: Tensor, taxonomy: Taxonomy | None, calib
         "ahd5_floor": nan if taxonomy is None else _least_distance(target, taxonomy, min(TOP, k)),
         "ahd20_floor": nan if taxonomy is None else _least_distance(target, taxonomy, k),
         "decided_ece": nan,
-        "balanced_accuracy": _balanced_accuracy(best, target),
-        "decided_balanced_accuracy": nan if probs is None else _balanced_accuracy(answer, target),
+        "decided_balanced_accuracy": nan if probs is None else metrics.balanced_accuracy(answer, target).mean,
+        "decided_macro_f1": nan if probs is None else metrics.macro_f1(answer, target).mean,
     }
     if probs is not None:
         with warnings.catch_warnings():
@@ -144,12 +149,10 @@ def _least_distance(target: Tensor, taxonomy: Taxonomy, k: int) -> float:
     return metrics.least_average_distance(target, taxonomy, k=k).mean
 
 
-def _unknown(target: Tensor) -> Tensor:
-    return torch.full(target.shape, nan, dtype=torch.float64)
-
-
-def _balanced_accuracy(answer: Tensor, target: Tensor) -> float:
-    """Return the mean over the classes in `target` of the share of their samples with the right answer."""
-    counts = torch.bincount(target).double()
-    right = torch.bincount(target[answer == target], minlength=len(counts)).double()
-    return float((right[counts > 0] / counts[counts > 0]).mean())
+def _paid(answer: Tensor, target: Tensor, taxonomy: Taxonomy | None, costs: Tensor | None) -> Tensor:
+    """Return the cost of each answer; NaN without costs and without a tree."""
+    if costs is not None:
+        return costs.double()[target, answer]
+    if taxonomy is None:
+        return torch.full(target.shape, nan, dtype=torch.float64)
+    return torch.from_numpy(taxonomy.distance("height", target.numpy(), answer.numpy())).double()

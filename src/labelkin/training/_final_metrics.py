@@ -20,6 +20,8 @@ def final_metrics(objective: Objective, scores: Tensor, target: Tensor, taxonomy
 
     Besides those of `metrics.summary`:
 
+    balanced_accuracy   accuracy of the best classes, averaged over the true classes
+    macro_f1            F1 score, averaged over the classes
     ahd5                average hierarchical distance of the five best classes
     ece, brier          calibration, for objectives that define probabilities
     crm_*               accuracy, severity and ahd5 after choosing the class of least expected distance in the tree
@@ -36,11 +38,14 @@ def final_metrics(objective: Objective, scores: Tensor, target: Tensor, taxonomy
     >>> scores = torch.eye(3).log_softmax(-1)
     >>> found = final_metrics(OneHot(classes=3), scores, torch.arange(3), None)
     >>> found["accuracy"], sorted(found)
-    (1.0, ['accuracy', 'brier', 'ece'])
+    (1.0, ['accuracy', 'balanced_accuracy', 'brier', 'ece', 'macro_f1'])
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetric)  # the result is NaN; no warning is needed
         found = metrics.summary(scores, target, taxonomy)
+        best = scores.argmax(-1)
+        found["balanced_accuracy"] = metrics.balanced_accuracy(best, target).mean
+        found["macro_f1"] = metrics.macro_f1(best, target).mean
         probs = torch.softmax(scores.double(), -1) if objective.has_probabilities else None
         if taxonomy is not None and scores.shape[-1] >= TOP:
             found["ahd5"] = metrics.average_distance(scores, target, taxonomy, k=TOP).mean

@@ -57,6 +57,12 @@ def reason_against(settings: Settings, dataset: Dataset) -> str | None:
     chosen = augmentations(settings.augment)
     if chosen.mix is not None or Chain(tuple(chosen.steps)).on_host:
         return "an augmentation works on the whole batch of a run"
+    if dataset.partial is not None:
+        return "some labels are inner nodes of the taxonomy"
+    if settings.logit_adjustment:
+        return "logits are adjusted"
+    if settings.sampler != "random":
+        return "classes are sampled equally often"
     return None
 
 

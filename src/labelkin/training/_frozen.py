@@ -40,7 +40,8 @@ def frozen_dataset(
     """
     weights = _weights_digest(backbone, dataset.normalize)
     parts: dict[str, Any] = {}
-    for part, split in dataset.splits.items():
+    partial = {} if dataset.partial is None else {"partial": dataset.partial}
+    for part, split in {**dataset.splits, **partial}.items():
         key = json.dumps([FORMAT, weights, split_digest(split), str(torch.__version__), device.type])
         path = derived_folder("features") / f"{sha256(key.encode()).hexdigest()}.safetensors"
         found = _read(path)

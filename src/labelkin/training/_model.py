@@ -4,6 +4,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from labelkin.functional import adjusted_logits
 from labelkin.objectives import Loss, Objective
 
 
@@ -18,6 +19,8 @@ class Model(nn.Module):
         backbone: A module that turns inputs into features (..., F).
         objective: An objective with `features=F`.
         dropout: The probability with which a feature is set to 0 in training.
+        logit_offset: (K,) numbers that are added to the logits for the loss and not for predictions, as logit adjustment
+            does; for an objective whose outputs are the logits of a softmax.
 
     Example:
         >>> import torch
@@ -30,11 +33,21 @@ class Model(nn.Module):
         >>> model(x, y).backward()
     """
 
-    def __init__(self, backbone: nn.Module, objective: Objective, *, dropout: float = 0.0) -> None:
+    logit_offset: Tensor | None
+
+    def __init__(
+        self,
+        backbone: nn.Module,
+        objective: Objective,
+        *,
+        dropout: float = 0.0,
+        logit_offset: Tensor | None = None,
+    ) -> None:
         super().__init__()
         self.backbone = backbone
         self.objective = objective
         self.dropout = nn.Dropout(dropout) if dropout else None
+        self.register_buffer("logit_offset", logit_offset, persistent=False)  # predictions do not need it
 
     def forward(self, inputs: Any, target: Tensor | None = None, **batch: Tensor | None) -> Any:
         """Return the outputs, or the loss if a target is given.
@@ -47,7 +60,22 @@ class Model(nn.Module):
         Returns:
             The objective's outputs, or the scalar loss.
         """
-        return self.objective(self._features(inputs), target, **batch)
+        features = self._features(inputs)
+        if target is None or self.logit_offset is None:
+            return self.objective(features, target, **batch)
+        return self.objective.loss(self._adjusted(features), target, **batch)
+
+    def _features(self, inputs: Any) -> Any:
+        features = self.backbone(inputs)
+        return features if self.dropout is None else self.dropout(features)
+
+    def _adjusted(self, features: Tensor) -> Any:
+        """Return the objective's outputs with the offset added to the logits that make the predictions."""
+        assert self.logit_offset is not None
+        outputs, kind = self.objective.make_outputs(features), self.objective.outputs_type
+        if kind is None:
+            return adjusted_logits(outputs, self.logit_offset)
+        return kind(adjusted_logits(outputs[0], self.logit_offset), *outputs[1:])
 
     def loss(self, inputs: Any, target: Tensor, **batch: Tensor | None) -> Tensor:
         """Return the scalar loss; the same as `model(inputs, target, ...)`.
@@ -72,8 +100,7 @@ class Model(nn.Module):
             >>> model.loss_terms(torch.zeros(1, 2), torch.tensor([0])).terms
             {'cross_entropy': tensor(0.6931)}
         """
-        return self.objective.loss_from_features(self._features(inputs), target, **batch)
-
-    def _features(self, inputs: Any) -> Any:
-        features = self.backbone(inputs)
-        return features if self.dropout is None else self.dropout(features)
+        features = self._features(inputs)
+        if self.logit_offset is None:
+            return self.objective.loss_from_features(features, target, **batch)
+        return self.objective.loss_terms(self._adjusted(features), target, **batch)

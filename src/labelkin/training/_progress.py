@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from time import monotonic
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from torch import Tensor
 
@@ -79,16 +79,20 @@ class Lines(Silent):
 class Bars(Silent):
     """Show a progress bar with epoch, steps per second, time left, loss and accuracy.
 
+    The bars of runs that train at once are shown together, since a terminal has room for one live display.
+
     Args:
         title: The name of the run.
         epochs: The number of epochs in the run.
         steps: The number of steps in an epoch.
     """
 
+    display: ClassVar[Any] = None  # of all bars that are shown now
+
     def __init__(self, title: str, epochs: int, steps: int) -> None:
         rich = require("rich.progress", extra="cli", use="a progress bar")
         self.epochs, self.steps = epochs, steps
-        self.bar: Any = rich.Progress(
+        self.bar: Any = Bars.display or rich.Progress(
             rich.TextColumn("{task.description}"),
             rich.BarColumn(bar_width=24),
             rich.TextColumn("{task.fields[rate]}"),
@@ -96,10 +100,10 @@ class Bars(Silent):
             rich.TextColumn("{task.fields[now]}"),
             transient=True,
         )
-        self.row = self.bar.add_task(title, total=epochs * steps, now="", rate="")
         self.title, self.measured = title, ""
         self.begun, self.drawn = monotonic(), 0.0
         self.first: int | None = None
+        self.row: Any = None
 
     def step(self, epoch: int, step: int, loss: Tensor) -> None:
         if monotonic() - self.drawn < REDRAW and step < self.steps:
@@ -124,11 +128,17 @@ class Bars(Silent):
         self.bar.console.print(f"{self.title}  {text}", markup=False, highlight=False)
 
     def __enter__(self) -> Self:
-        self.bar.start()
+        self.row = self.bar.add_task(self.title, total=self.epochs * self.steps, now="", rate="")
+        if Bars.display is None:
+            Bars.display = self.bar
+            self.bar.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.bar.stop()
+        self.bar.remove_task(self.row)
+        if not self.bar.task_ids:
+            self.bar.stop()
+            Bars.display = None
 
 
 def progress_for(title: str, epochs: int, steps: int, *, terminal: bool) -> Progress:

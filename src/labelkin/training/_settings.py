@@ -12,6 +12,7 @@ EVALUATIONS = ("eval", "batch-statistics")
 REPORTS = ("auto", "last", "best-test")
 GRAPHS = ("auto", "on", "off")
 PREPROCESSINGS = ("weights", "data")
+SAMPLERS = ("random", "balanced")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,13 @@ class Settings:
         clip: The largest gradient norm; None does not clip.
         accumulate: The number of parts that each batch is computed in, to save memory.
         balanced: The number of samples of each class in a batch; None draws batches at random.
+        sampler: "random" takes each sample once in an epoch; "balanced" takes samples of each class equally often.
+        class_weight: Weights of the classes in the loss: "balanced", "effective" (effective numbers of samples), or a .csv or
+            .json file of weights by class name; None weighs them equally.
+        logit_adjustment: The strength tau of logit adjustment, which adds tau times the logarithm of the class frequencies
+            to the logits in training; 0 adds nothing.
+        costs: A .csv or .npz file of costs by class name, of the true class (rows) and the answer (columns), that decisions and
+            their metrics go by, and the term `expected_cost` of an objective; None takes the distances in the taxonomy.
         augment: Names of augmentations, with a number where they take one: "flip", "pad-crop:4", "mixup:0.2"; "imagenet" stands
             for several.
         evaluation: "eval", or "batch-statistics" to evaluate in training mode, as some published results did.
@@ -79,6 +87,10 @@ class Settings:
     clip: float | None = None
     accumulate: int = 1
     balanced: int | None = None
+    sampler: str = "random"
+    class_weight: str | None = None
+    logit_adjustment: float = 0.0
+    costs: str | None = None
     augment: tuple[str, ...] = ()
     evaluation: str = "eval"
     report: str = "auto"
@@ -136,7 +148,9 @@ class Settings:
             if not isinstance(given, (list, tuple)) or not all(isinstance(value, kind) for value in given):
                 raise InputError(f"{name}: expected a list of {expected}, got {given!r}.")
             object.__setattr__(self, name, tuple(given))
-        object.__setattr__(self, "calibration", float(self.calibration))
+        self._check_imbalance()
+        for name in ("calibration", "logit_adjustment"):
+            object.__setattr__(self, name, float(getattr(self, name)))
         self._check_frozen()
 
     def _check_frozen(self) -> None:
@@ -163,6 +177,21 @@ class Settings:
                 f"augment: frozen features are computed once, from the images as they are, got {', '.join(self.augment)}; "
                 "leave augment out, or train without freeze."
             )
+
+    def _check_imbalance(self) -> None:
+        """Check the settings for classes of different sizes and costs."""
+        check_choice("sampler", self.sampler, SAMPLERS)
+        if not isinstance(self.class_weight, str | None):
+            raise InputError(
+                f"class_weight: expected balanced, effective or the name of a file, got {self.class_weight!r}."
+            )
+        if not isinstance(self.costs, str | None):
+            raise InputError(f"costs: expected the name of a file, got {self.costs!r}.")
+        if self.sampler == "balanced" and self.balanced is not None:
+            raise InputError(
+                "sampler: expected 'random' with balanced, which chooses the samples of each batch itself."
+            )
+        check_number("logit_adjustment", self.logit_adjustment, low=0)
 
     @classmethod
     def of(cls, **values: Any) -> Self:

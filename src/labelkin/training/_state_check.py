@@ -25,7 +25,7 @@ def check_progress(progress: Mapping[str, Any], *, epochs: int, steps: int, proc
     epoch, step, history = progress.get("epoch"), progress.get("step"), progress.get("history")
     if not _is_count(epoch, epochs) or not _is_count(step, steps):
         raise _damaged(f"it is at step {step!r:.40} of epoch {epoch!r:.40}, expected at most {steps} of {epochs}")
-    rows = history if isinstance(history, list) else [None]
+    rows: list[Any] = history if isinstance(history, list) else [None]
     if len(rows) != epoch or not all(isinstance(row, dict) and all(map(_is_number, row.values())) for row in rows):
         raise _damaged(f"its history has no row of numbers for each of {epoch} epochs")
     if len({tuple(row) for row in rows}) > 1:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from labelkin import metrics
-from labelkin.data import Batches, Dataset, Minibatch, samples_at_once
+from labelkin.data import Batches, Dataset, Minibatch, Split, samples_at_once
 from labelkin.structure import Taxonomy
 from labelkin.training._augmentations import augmentations
 from labelkin.training._decisions import decide_test, fit_calibration
@@ -149,6 +149,8 @@ class Classify(Task):
     Args:
         dataset: The data set.
         taxonomy: The tree for hierarchical metrics; by default the data set's own, if it has one.
+        costs: (K, K) costs by true class (row) and answer (column) that the test samples are decided by; by default the
+            distances in the tree.
 
     Example:
         >>> from labelkin import data
@@ -156,8 +158,8 @@ class Classify(Task):
         ('test',)
     """
 
-    def __init__(self, dataset: Dataset, taxonomy: Taxonomy | None = None) -> None:
-        self.dataset = dataset
+    def __init__(self, dataset: Dataset, taxonomy: Taxonomy | None = None, *, costs: Tensor | None = None) -> None:
+        self.dataset, self.costs = dataset, costs
         self.taxonomy = dataset.taxonomy if taxonomy is None else taxonomy.reorder(dataset.classes)
         self._ordered: dict[str, Batches] = {}
 
@@ -166,12 +168,18 @@ class Classify(Task):
         """The test set, and the validation set if there is one."""
         return ("test",) if self.dataset.val is None else ("val", "test")
 
+    @property
+    def trained(self) -> Split:
+        """The samples to train on."""
+        return self.dataset.train
+
     def batches(self, settings: Settings, place: Place) -> Batches:
         """Return shuffled, augmented and normalized batches of the training set."""
         chosen = augmentations(settings.augment)
+        split = self.trained
         return Batches(
-            self.dataset.train,
-            batch_size=min(settings.batch_size, len(self.dataset.train)),
+            split,
+            batch_size=min(settings.batch_size, len(split)),
             shuffle=True,
             seed=settings.seed,
             device=place.device,
@@ -180,6 +188,7 @@ class Classify(Task):
             classes=len(self.dataset.classes),
             normalize=self.dataset.normalize,
             balanced=settings.balanced,
+            sampler=settings.sampler,
             rank=place.rank,
             world=place.world,
             workers=settings.workers,
@@ -256,7 +265,8 @@ class Classify(Task):
         part = "calibration" if self.dataset.val is None else "val"
         held = evaluate(part).outputs if part in self.dataset.splits else {}
         calibration = fit_calibration(model.objective, held.get("scores"), held.get("target"))
-        decided = decide_test(tested.outputs["scores"], tested.outputs["target"], self.taxonomy, calibration)
+        scores, target = tested.outputs["scores"], tested.outputs["target"]
+        decided = decide_test(scores, target, self.taxonomy, calibration, self.costs)
         kept = {f"calibration_{name}": held[name] for name in held}
         return Evaluation({**tested.metrics, **decided.metrics}, {**tested.outputs, **kept, **decided.outputs})
 

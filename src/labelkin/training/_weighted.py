@@ -1,6 +1,5 @@
 """Classification of table rows with sample weights, and with inner nodes of a taxonomy as labels."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,12 @@ from torch import Tensor
 from labelkin._checks import InputError
 from labelkin.data import ArraySplit, Batches, Dataset, Minibatch, Normalize
 from labelkin.structure import Taxonomy
+from labelkin.training._partial import PartialClassify
 from labelkin.training._settings import Settings
-from labelkin.training._task import Classify, Place
+from labelkin.training._task import Place
 
 
-class WeightedClassify(Classify):
+class WeightedClassify(PartialClassify):
     """Train a classifier with sample weights and labels that may be inner nodes; nothing is evaluated during training.
 
     Args:
@@ -29,23 +29,15 @@ class WeightedClassify(Classify):
     def __init__(
         self, dataset: Dataset, weight: npt.NDArray[np.floating[Any]], node: npt.NDArray[np.int64] | None = None
     ) -> None:
-        super().__init__(dataset)
+        super().__init__(dataset, node=None if node is None else torch.from_numpy(node))
         self.weight = torch.from_numpy(weight / weight.mean())
-        self.node = None if node is None else torch.from_numpy(node)
 
     def batches(self, settings: Settings, place: Place) -> Batches:
         self.weight = self.weight.to(place.device)
-        self.node = None if self.node is None else self.node.to(place.device)
         return super().batches(settings, place)
 
     def weighed(self, batch: Minibatch) -> Minibatch:
         return batch._replace(weight=batch.weight * self.weight[batch.index])
-
-    def loss(self, model: Callable[..., Any], batch: Minibatch) -> Any:
-        if self.node is None:
-            return super().loss(model, batch)
-        node = self.node[batch.index]
-        return model(batch.inputs, batch.targets, index=batch.index, weight=batch.weight, node=node)
 
 
 def standardized_dataset(columns: Tensor, targets: npt.NDArray[np.int64], classes: npt.NDArray[Any]) -> Dataset:

@@ -42,6 +42,11 @@ def check(spec: RunSpec, workspace: DataWorkspace) -> None:
     check_for_sentences(spec.objective)
     if spec.taxonomy is not None:
         raise InputError("taxonomy: does not apply to translation, whose classes are words; leave it out.")
+    for name in ("class_weight", "logit_adjustment", "costs"):
+        if getattr(spec.settings, name):
+            raise InputError(f"{name}: does not apply to translation, whose classes are words; leave it out.")
+    if spec.settings.sampler != "random":
+        raise InputError("sampler: expected 'random' for translation, whose samples are sentences; leave it out.")
     _split_options(spec)
     check_machine(spec.settings)
 

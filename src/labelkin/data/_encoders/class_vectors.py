@@ -12,7 +12,7 @@ from labelkin._checks import InputError, check_names, listed, near
 from labelkin._numpy_files import load_numpy
 from labelkin.data._encoders import encoder
 from labelkin.data._encoders.hashed import HashedTfidf
-from labelkin.data._readers.tables import read_rows
+from labelkin.data._readers.rows import read_rows
 
 TABLES = (".csv", ".jsonl", ".parquet")
 

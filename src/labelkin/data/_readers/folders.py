@@ -11,8 +11,8 @@ import torch
 
 from labelkin._checks import InputError, listed
 from labelkin.data._dataset import FileSplit, RawDataset
+from labelkin.data._partial import with_paths
 from labelkin.data._readers.images import SUFFIXES, OnError, choose_form
-from labelkin.structure import Taxonomy
 
 LEFT_BY_SYSTEMS = frozenset(["thumbs.db", "desktop.ini"])  # which Windows puts into folders of images
 # Folder and file names -> split.
@@ -39,12 +39,17 @@ class ClassFolder(NamedTuple):
 def read_image_folder(root: Path, *, image_size: int | None = None, on_error: OnError = "stop") -> RawDataset:
     """Read `root/cat/1.jpg`, or deeper, `root/animal/pet/cat/1.jpg`, where the folders define the taxonomy.
 
+    Images beside folders, such as `root/animal/2.jpg`, have an inner node of the taxonomy as label.
+
     Folders named train and test (or val) in `root` are splits. Classes are sorted by path. Other files than images are skipped,
     with a warning that counts them by kind.
     """
     given = _given_parts(root)
     parts = {part: _classes(folder) for part, folder in given.items()} or {"train": _classes(_unwrapped(root))}
-    paths = [found.path for found in parts["train"]]
+    known = {found.path for found in parts["train"]}
+    above = {path[:depth] for path in known for depth in range(1, len(path))}
+    other = [c.path for part, found in parts.items() for c in found if part != "train" and c.path in above - known]
+    paths = [*(found.path for found in parts["train"]), *dict.fromkeys(other)]
     place = {path: k for k, path in enumerate(paths)}
     form = choose_form([file for found in parts["train"] for file in found.files], image_size=image_size)
     splits = {}
@@ -57,9 +62,8 @@ def read_image_folder(root: Path, *, image_size: int | None = None, on_error: On
         files = tuple(file for c in found for file in c.files)
         splits[part] = FileSplit(paths=files, targets=targets, form=form, on_error=on_error)
     warn_other_files(root, [name for found in parts.values() for c in found for name in c.others])
-    taxonomy = Taxonomy.from_paths(paths) if len(paths) > 1 and max(map(len, paths)) > 1 else None
-    classes = tuple(path[-1] for path in paths) if taxonomy is None else taxonomy.classes
-    return RawDataset(classes, splits["train"], splits.get("test"), splits.get("val"), taxonomy)
+    names = tuple("/".join(path) for path in paths)
+    return with_paths(RawDataset(names, splits["train"], splits.get("test"), splits.get("val")), paths)
 
 
 def listing(folder: Path) -> Listing:
@@ -128,10 +132,10 @@ def _classes(root: Path) -> list[ClassFolder]:
 def _walk(folder: Path, above: tuple[str, ...]) -> Iterator[ClassFolder]:
     """Yield the class folders below a folder, depth first."""
     inside = listing(folder)
-    if inside.images and inside.folders:
+    if inside.images and inside.folders and not above:
         raise InputError(
-            f"{folder}: contains both images and the folder {inside.folders[0].name!r}; a class folder must not have "
-            "subfolders: move the images into a separate folder."
+            f"{folder}: contains both images and the folder {inside.folders[0].name!r}, so that nothing is known about the "
+            "images; move them into the folder of a class or of a node above it."
         )
     if not inside.images and not inside.folders:
         found = f", but {kinds_of(inside.others)}, which labelkin does not read" if inside.others else ""

@@ -13,6 +13,7 @@ import numpy as np
 
 from labelkin._checks import LIBRARY_ERRORS, InputError
 
+BROKEN: tuple[type[Exception], ...] = (*LIBRARY_ERRORS, pickle.UnpicklingError, struct.error)
 PLAIN_KINDS = frozenset("biufcSU")  # numbers, booleans, bytes and text; never objects
 
 
@@ -22,7 +23,7 @@ def load(content: bytes, *, source: str) -> Any:
         return _finished(_Unpickler(io.BytesIO(content), encoding="bytes").load(), {})
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
-    except (*LIBRARY_ERRORS, pickle.UnpicklingError, struct.error) as error:  # a broken pickle can fail in any opcode
+    except BROKEN as error:  # a broken pickle can fail in any opcode
         reason = " ".join(str(error).split())
         raise InputError(f"{source}: not a readable pickle ({reason}); download the file again.") from error
 

@@ -13,7 +13,17 @@ from labelkin._checks import InputError
 from labelkin.data._dataset import ArraySplit, RawDataset, Split, class_names, positions
 from labelkin.data._encoders import DEFAULT, encoder
 from labelkin.data._encoders.hashed import Encoder
-from labelkin.data._readers.tables import LABEL, SPLIT, missing_column, read_rows, row_label, row_part
+from labelkin.data._partial import BELOW, with_paths
+from labelkin.data._readers.rows import read_rows
+from labelkin.data._readers.tables import (
+    SPLIT,
+    is_several,
+    label_columns,
+    labels_in,
+    missing_column,
+    row_labels,
+    row_part,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +90,7 @@ def encoded(title: str, found: RawDataset, name: str | None) -> RawDataset:
         test=filled("test", found.test),
         val=filled("val", found.val),
         calibration=filled("calibration", found.calibration),
+        partial=filled("partial", found.partial),
     )
 
 
@@ -115,23 +126,38 @@ class TextRow(NamedTuple):
     part: str | None = None  # from the split column, if there is one
 
 
-def read_text_tables(paths: Mapping[str, Path], *, text: str | None = None, label: str | None = None) -> RawDataset:
+def read_text_tables(
+    paths: Mapping[str, Path],
+    *,
+    text: str | None = None,
+    label: str | Sequence[str] | None = None,
+    encoding: str | None = None,
+) -> RawDataset:
     """Read one table per split, or `{"train": path}` only, which may have a column "split".
 
     Args:
         paths: Split -> file.
         text: Column of the texts ("text" by default). An empty text is refused.
-        label: Column of the labels ("label" by default). All further columns are ignored.
+        label: Column of the labels ("label" by default), or several, coarse to fine. All further columns are ignored.
+        encoding: The encoding of .csv and .tsv files, which is UTF-8 by default.
     """
-    tables = {part: read_texts(path, text=text, label=label) for part, path in paths.items()}
+    tables = {part: read_texts(path, text=text, label=label, encoding=encoding) for part, path in paths.items()}
     if len(tables) == 1 and any(row.part is not None for row in tables["train"]):
         tables = _divided(tables["train"], paths["train"])
-    return text_set(tables, source=str(paths["train"]))
+    found = text_set(tables, source=str(paths["train"]), several=is_several(label))
+    return found if not is_several(label) else with_paths(found, [tuple(name.split(BELOW)) for name in found.classes])
 
 
-def text_set(tables: Mapping[str, list[TextRow]], *, source: str, classes: tuple[str, ...] | None = None) -> RawDataset:
+def text_set(
+    tables: Mapping[str, list[TextRow]],
+    *,
+    source: str,
+    classes: tuple[str, ...] | None = None,
+    several: bool = False,
+) -> RawDataset:
     """Build splits from the rows of each split; the classes are the labels of the training rows unless they are given."""
-    names = classes or class_names([row.label for row in tables["train"]])
+    labels = {part: [row.label for row in rows] for part, rows in tables.items()}
+    names = classes or class_names(labels_in(labels, several=several))
     splits = {
         part: TextSplit.of([row.text for row in rows], positions([row.label for row in rows], names, source=source))
         for part, rows in tables.items()
@@ -139,23 +165,30 @@ def text_set(tables: Mapping[str, list[TextRow]], *, source: str, classes: tuple
     return RawDataset(names, splits["train"], splits.get("test"), splits.get("val"))
 
 
-def read_texts(path: Path, *, text: str | None = None, label: str | None = None) -> list[TextRow]:
+def read_texts(
+    path: Path,
+    *,
+    text: str | None = None,
+    label: str | Sequence[str] | None = None,
+    encoding: str | None = None,
+) -> list[TextRow]:
     """Return the rows of one table; empty texts are refused."""
-    check_utf8(path)
-    columns, rows = read_rows(path)
-    places = {"text": text or TEXT, "label": label or LABEL}
-    at_text, at_label = (column_place(argument, name, columns, path) for argument, name in places.items())
-    at_part = columns.index(SPLIT) if SPLIT in columns and SPLIT not in places.values() else None
+    if encoding is None:
+        check_utf8(path)
+    columns, rows = read_rows(path, encoding=encoding)
+    at_text, names = column_place("text", text or TEXT, columns, path), label_columns(label)
+    at_labels = [column_place("label", name, columns, path) for name in names]
+    at_part = columns.index(SPLIT) if SPLIT in columns and SPLIT not in (text, *names) else None
     found, empty = [], []
     for line, row in rows:
         content = "" if row[at_text] is None else str(row[at_text])
         if not content.strip():
             empty.append(line)
         part = None if at_part is None else row_part(row[at_part], path, line)
-        found.append(TextRow(row_label(row[at_label], places["label"], path, line), content, part))
+        found.append(TextRow(row_labels([row[i] for i in at_labels], names, path, line), content, part))
     if empty:
         raise InputError(
-            f"{path}, line {empty[0]}: expected a text in column {places['text']!r}, got an empty cell "
+            f"{path}, line {empty[0]}: expected a text in column {text or TEXT!r}, got an empty cell "
             f"({len(empty)} empty row(s) in all); remove them."
         )
     if not found:

@@ -6,11 +6,12 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
 from labelkin.runs._engines.attempt import CRASHED, ERROR, STOP, Event, Job, Retries
-from labelkin.training import Interrupted, StopAfterStep
+from labelkin.runs._engines.reported import Shown
+from labelkin.training import Interrupted, Progress, Silent, StopAfterStep
 
 COMMAND = [sys.executable, "-m", "labelkin.runs._engines.worker"]
 
@@ -66,7 +67,11 @@ class Worker:
 
 
 def run_in_processes(
-    jobs: Iterator[Job], *, count: int, environment: Mapping[str, str] | None = None
+    jobs: Iterator[Job],
+    *,
+    count: int,
+    environment: Mapping[str, str] | None = None,
+    progress: Callable[[str, int, int], Progress] = lambda title, epochs, steps: Silent(),
 ) -> Iterator[Event]:
     """Train `count` runs at once. After Ctrl-C, current runs are saved and no others begin.
 
@@ -74,14 +79,17 @@ def run_in_processes(
         jobs: The runs.
         count: The number of processes.
         environment: Further environment variables of the processes.
+        progress: Called with a run's title, epochs and steps per epoch; returns the object that shows them.
     """
     inbox: queue.SimpleQueue[tuple[Worker, str | None]] = queue.SimpleQueue()
     workers: list[Worker] = []
+    shown: dict[Worker, Shown] = {}
     retries, stopping = Retries(), False
 
     def begin(job: Job | None) -> None:
         if job is not None:
             workers.append(Worker(inbox, environment))
+            shown[workers[-1]] = Shown(progress)
             workers[-1].give(job)
 
     try:
@@ -90,10 +98,16 @@ def run_in_processes(
                 begin(job)
             while any(worker.job for worker in workers):
                 worker, line = _next(inbox, stop, workers)
+                if line is not None and "kind" not in (report := json.loads(line)):
+                    assert worker.job is not None, "a worker reports on its job"
+                    shown[worker].take(worker.job, report)
+                    continue
+                shown[worker].end()
                 event = _event(worker, line, retries)
                 stopping = stopping or stop.requested or event.kind == "stopped"
                 if line is None:
                     workers.remove(worker)
+                    shown.pop(worker)
                     worker.end()
                 if stopping:  # current runs are saved first
                     if event.kind == "finished":
@@ -107,6 +121,8 @@ def run_in_processes(
             if stopping:
                 raise Interrupted
     finally:
+        for display in shown.values():
+            display.end()
         for worker in workers:
             worker.end()
 

@@ -1,4 +1,4 @@
-"""A process that trains runs. It reads one job per line from stdin and writes one event per line to stdout.
+"""A process that trains runs. It reads one job per line from stdin and writes reports of its progress and one event to stdout.
 
     python -m labelkin.runs._engines.worker
 
@@ -12,10 +12,12 @@ import queue
 import sys
 import threading
 import warnings
+from functools import partial
 from typing import Any, TextIO
 
 from labelkin._checks import visible
 from labelkin.runs._engines.attempt import CRASHED, STOP, Job, is_gpu_crash, train_job
+from labelkin.runs._engines.reported import Reporter
 from labelkin.runs._workspace import DataCache
 
 
@@ -25,14 +27,18 @@ def main() -> None:
     jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
     data = DataCache(limit=1)
     warnings.showwarning = _show_warning
+
+    def tell(value: dict[str, Any]) -> None:
+        print(json.dumps(value), file=answers, flush=True)
+
     try:
         threading.Thread(target=_listen, args=(sys.stdin, jobs), daemon=True).start()
         while True:
             job = jobs.get()
-            event = train_job(job, data)
+            event = train_job(job, data, partial(Reporter, tell))
             if is_gpu_crash(event):
                 os._exit(CRASHED)  # a new process resumes the run
-            print(json.dumps({"kind": event.kind, "message": event.message}), file=answers, flush=True)
+            tell({"kind": event.kind, "message": event.message})
     except KeyboardInterrupt:
         os._exit(130)  # nothing needs saving between runs
 

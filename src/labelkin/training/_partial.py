@@ -1,0 +1,112 @@
+"""Training on samples whose class is not known, only a node of the taxonomy above it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from labelkin._checks import InputError, counted, listed
+from labelkin.data import Batches, Dataset, Minibatch, Split, joined
+from labelkin.objectives import OBJECTIVES
+from labelkin.structure import Taxonomy
+from labelkin.training._augmentations import augmentations
+from labelkin.training._settings import Settings
+from labelkin.training._task import Classify, Place
+
+
+class PartialClassify(Classify):
+    """Train a classifier on samples of which some are labeled with inner nodes.
+
+    Args:
+        dataset: The data set. `dataset.partial` is trained on as well, if it is given.
+        taxonomy: The tree for hierarchical metrics; by default the data set's own, if it has one.
+        node: The inner node of each training sample, shape (n,), or -1 if its class is known; None if all classes are known.
+        costs: See `Classify`.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        taxonomy: Taxonomy | None = None,
+        *,
+        node: Tensor | None = None,
+        costs: Tensor | None = None,
+    ) -> None:
+        super().__init__(dataset, taxonomy, costs=costs)
+        self.node = node
+
+    @property
+    def trained(self) -> Split:
+        partial = self.dataset.partial
+        if partial is None or self.node is None:
+            return self.dataset.train
+        unknown = partial.with_targets(torch.zeros_like(partial.targets))  # the node counts, not the class
+        return joined(self.dataset.train, unknown)
+
+    def batches(self, settings: Settings, place: Place) -> Batches:
+        self.node = None if self.node is None else self.node.to(place.device)
+        return super().batches(settings, place)
+
+    def loss(self, model: Callable[..., Any], batch: Minibatch) -> Any:
+        if self.node is None:
+            return super().loss(model, batch)
+        weight = batch.weight if batch.weighted else None
+        return model(batch.inputs, batch.targets, index=batch.index, weight=weight, node=self.node[batch.index])
+
+
+def nodes_of(dataset: Dataset, taxonomy: Taxonomy) -> Tensor:
+    """Return the node of each sample of `dataset.train` (-1) and then of `dataset.partial`, in a taxonomy of the classes."""
+    assert dataset.partial is not None
+    missing = [name for name in dataset.partial_names if name not in taxonomy.names]
+    if missing:
+        raise InputError(
+            f"{dataset.name}: samples are labeled with the node {listed(missing)}, which the taxonomy does not have; give one "
+            "that has it, or leave these samples out with --partial none (partial='none' in Python)."
+        )
+    nodes = torch.tensor([taxonomy.node(name) for name in dataset.partial_names])
+    return torch.cat([torch.full((len(dataset.train),), -1), nodes[dataset.partial.targets]])
+
+
+def classify(
+    dataset: Dataset,
+    taxonomy: Taxonomy | None,
+    objective: str,
+    settings: Settings,
+    *,
+    partial: str,
+    costs: Tensor | None = None,
+) -> Classify:
+    """Return the task of a run.
+
+    Args:
+        dataset: The data set.
+        taxonomy: The tree over the classes.
+        objective: The name of the objective.
+        settings: The training settings.
+        partial: With "drop", an objective that learns from classes only leaves out the samples of `dataset.partial`; else it
+            is refused if there are any.
+        costs: See `Classify`.
+    """
+    if dataset.partial is None:
+        return Classify(dataset, taxonomy, costs=costs)
+    if not OBJECTIVES[objective].takes_nodes:
+        if partial == "drop":
+            return Classify(dataset, taxonomy, costs=costs)
+        able = [name for name, kind in OBJECTIVES.items() if kind.takes_nodes]
+        raise InputError(
+            f"objective: {objective!r} learns from classes only, but {counted(len(dataset.partial), 'training sample')} of "
+            f"{dataset.name} have a node above the class as label, such as {dataset.partial_names[0]!r}; leave them out with "
+            f"--partial drop (partial='drop' in Python), or use {listed(able, limit=9)}."
+        )
+    if augmentations(settings.augment).mix is not None:
+        raise InputError(
+            f"augment: samples without a class cannot be mixed, got {', '.join(settings.augment)}; leave mixup and cutmix "
+            "out, or leave these samples out with --partial none (partial='none' in Python)."
+        )
+    if settings.sampler == "balanced" or settings.balanced is not None:
+        raise InputError(
+            "sampler: samples without a class cannot be balanced; use class_weight, or leave them out with --partial none."
+        )
+    assert taxonomy is not None
+    return PartialClassify(dataset, taxonomy, node=nodes_of(dataset, taxonomy), costs=costs)
