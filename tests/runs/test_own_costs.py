@@ -76,6 +76,10 @@ def test_a_run_decides_by_its_costs_and_evaluates_by_them(costs, tmp_path):
     assert int((answer == 8).sum()) > int((decisions.argmax == 8).sum())
     costs.unlink()  # the run keeps them
     assert labelkin.evaluate(run).metrics["decided_cost"] == pytest.approx(with_costs["decided_cost"], abs=1e-6)
+    kept = labelkin.load_run(run).rule("crm").costs  # predict, export and serve decide by them too
+    assert kept is not None
+    assert torch.equal(kept.double(), matrix())
+    assert labelkin.load_run(plain).rule("crm").costs is None
 
 
 def test_evaluate_takes_other_costs(costs, tmp_path):

@@ -80,6 +80,7 @@ class Predictor(nn.Module):
             self.shape = tuple(setup["shape"])
             self.samples = SampleFormat(**setup["samples"])
             _check_setup(setup, len(context.classes), len(context.tree().leaves))
+            self.costs: Tensor | None = setup.get("costs")
             self.register_buffer("mean", setup["mean"])
             self.register_buffer("std", setup["std"])
         self.classes: tuple[str, ...] = context.classes
@@ -131,11 +132,13 @@ class Predictor(nn.Module):
                 given, "crm" if costs are given, otherwise "argmax".
             threshold: The threshold of "fallback"; 0.5 by default.
             coverage: The coverage of "fallback" in place of a threshold, such as 0.95.
-            costs: (K, K) costs by true class (row) and answer (column) for "crm"; by default the distances in the run's tree.
+            costs: (K, K) costs by true class (row) and answer (column) for "crm"; by default the costs that the run was trained
+                with, or else the distances in its tree.
 
         Returns:
             The rule.
         """
+        costs = self.costs if costs is None and decide == "crm" else costs
         return rule_of_run(self, decide, threshold=threshold, coverage=coverage, costs=costs)
 
     @torch.no_grad()
@@ -156,7 +159,8 @@ class Predictor(nn.Module):
                 several batches are decided with a coverage.
             threshold: The threshold of "fallback"; 0.5 by default.
             coverage: The coverage of "fallback" in place of a threshold, such as 0.95.
-            costs: (K, K) costs by true class (row) and answer (column) for "crm"; by default the distances in the run's tree.
+            costs: (K, K) costs by true class (row) and answer (column) for "crm"; by default the costs that the run was trained
+                with, or else the distances in its tree.
 
         Returns:
             The answers with their calibrated probabilities.
