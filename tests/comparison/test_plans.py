@@ -48,7 +48,7 @@ def test_a_plan_is_the_product_of_its_parts(plan_file: Path):
         ("label-embedding", {"tau": 4}, 0),
         ("released", {"preset": "released"}, 0),
     ]
-    assert runs[0].spec.settings == Settings(epochs=2, lr=5e-3)
+    assert runs[0].spec.settings == Settings(epochs=2, lr=5e-3, preprocessing="data")
     wide = Plan.from_dict(
         {"data": ["digits", "mnist"], "taxonomy": ["a", None], "backbone": ["mlp", "lenet"], "seeds": [3]}
     )

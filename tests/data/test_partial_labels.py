@@ -164,6 +164,7 @@ def test_objectives_that_cannot_take_nodes_refuse_or_drop(table):
     assert len(used.trained) == len(used.dataset.train) + 36
 
 
+@pytest.mark.filterwarnings("default:.*the run was trained on")
 def test_the_command_line_trains_on_partial_labels(table, tmp_path):
     base = ("train", table, "--label", "kind,digit", *QUICK)
     told = refused(*base, "--objective", "label-smoothing", "--out", tmp_path / "no")

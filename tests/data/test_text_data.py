@@ -205,6 +205,7 @@ def test_texts_without_a_known_word_are_said(run, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.filterwarnings("default:.*the run was trained on")
 def test_the_commands(table, tmp_path):
     """Trained to vectors from a file, then measured on another table and asked for new texts."""
     vectors = write_csv(tmp_path / "vectors.csv", ("class", *"abcde"), [(t, *v) for t, v in one_hot()])

@@ -214,7 +214,7 @@ def test_an_ignored_target_is_not_there(case: Case, ignore_index: int):
 @every_case
 def test_an_ignored_target_is_not_there_where_values_may_not_be_read(case: Case, monkeypatch):
     """As on an accelerator: nothing looks at values, and nothing masks outputs, so outputs must be finite."""
-    monkeypatch.setattr(objective_inputs, "_may_look", lambda values: False)
+    monkeypatch.setattr(objective_inputs, "reads_values", lambda values: False)
     monkeypatch.setattr(objective_inputs, "without_padding", lambda *_: pytest.fail("all outputs were masked"))
     objective = case.settled(class_weight=True)
     other = copy.deepcopy(objective)

@@ -51,7 +51,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
         return mask(rows, weight)
 
     with monkeypatch.context() as patched:
-        patched.setattr(inputs, "_may_look", lambda values: False)
+        patched.setattr(inputs, "reads_values", lambda values: False)
         patched.setattr(inputs, "without_padding", counting_mask)
         patched.setattr(collectives, "_reduce", counting_reduce)
         with mode:

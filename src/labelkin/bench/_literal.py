@@ -68,6 +68,25 @@ def accuracy(given: Plain) -> list[float]:
     return with_mean([float(guess == true) for guess, true in given.pairs])
 
 
+def balanced_accuracy(given: Plain) -> list[float]:
+    """Return the share of each class's samples that are right."""
+    found = []
+    for k in sorted(set(given.target)):
+        own = [guess == true for guess, true in given.pairs if true == k]
+        found.append(sum(own) / len(own))
+    return with_mean(found)
+
+
+def macro_f1(given: Plain) -> list[float]:
+    """Return the F1 score of each class that occurs."""
+    found = []
+    for k in sorted({*given.target, *given.predicted}):
+        right = sum(guess == true == k for guess, true in given.pairs)
+        both = sum((guess == k) + (true == k) for guess, true in given.pairs)
+        found.append(2 * right / both)
+    return with_mean(found)
+
+
 def top_k(given: Plain, k: int) -> list[float]:
     """Return whether the true class is among the k best scores."""
     hits = []

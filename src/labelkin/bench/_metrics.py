@@ -56,6 +56,10 @@ def structure(given: Predictions) -> metrics.StructureCorrelation:
 
 CASES: dict[str, Case] = {
     "accuracy": Case(lambda given: metrics.accuracy(given.predicted, given.target), literal.accuracy),
+    "balanced_accuracy": Case(
+        lambda given: metrics.balanced_accuracy(given.predicted, given.target), literal.balanced_accuracy
+    ),
+    "macro_f1": Case(lambda given: metrics.macro_f1(given.predicted, given.target), literal.macro_f1),
     "top_k_accuracy, k 5": Case(
         lambda given: metrics.top_k_accuracy(given.logits, given.target, k=5), partial(literal.top_k, k=5)
     ),

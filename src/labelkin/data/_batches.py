@@ -183,7 +183,7 @@ class Batches:
         self.augment = Chain(tuple(augment)) if isinstance(augment, Sequence) else augment
         self.mix, self.classes = mix, classes
         if mix is not None and classes is None:
-            raise InputError("classes: mix makes class probabilities; expected the number of classes.")
+            raise InputError("classes: expected the number of classes, which mix needs, got None.")
         if (self.augment.numbers or mix is not None) and len(split.shape) != 3:
             raise InputError(
                 f"augment: expected samples that are images (C, H, W), got samples of shape {split.shape}; leave augment out."
