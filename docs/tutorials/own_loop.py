@@ -80,8 +80,8 @@ for name, log_probs in found.items():
 # %% [markdown]
 # ## Is it better?
 #
-# One seed and a few hundred test images rarely settle it. The interval is over test samples only, paired by sample;
-# another seed would move both models.
+# The interval is over test samples only, paired by sample: another seed would move both models, so one seed and a few
+# hundred test images do not settle it, even if the interval excludes 0.
 
 # %%
 saved = costs["cross entropy"] - costs["kin"]

@@ -257,6 +257,7 @@ def test_other_data_is_measured_whole_with_its_classes_in_the_runs_order(home, t
     assert (found.samples, found.metrics["accuracy"]) == (len(pixels), pytest.approx(np.mean(right)))
 
 
+@pytest.mark.filterwarnings("default:.*the run was trained on")
 def test_data_with_other_classes_is_refused(home, tmp_path):
     names = np.array(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])
     np.savez(tmp_path / "named.npz", x=PIXELS, y=names[FOUND.target])

@@ -636,13 +636,13 @@ def load_with_everything(path: Path) -> tuple[Taxonomy, float]:
     return tree, time.process_time() - start
 
 
-def test_sixteen_thousand_nodes_load_in_a_second(tmp_path: Path) -> None:
+def test_sixteen_thousand_nodes_load_in_two_seconds(tmp_path: Path) -> None:
     large = random_taxonomy(np.random.default_rng(0), 11_000, "unbalanced")
     assert len(large) > 16_000
     large.save(tmp_path / "large.csv")
     tree, seconds = load_with_everything(tmp_path / "large.csv")
     assert tree.classes == large.classes
-    assert seconds < 1
+    assert seconds < 2
 
 
 @pytest.mark.parametrize(("name", "classes"), [("inat21", 10_000), ("imagenet", 1000), ("cifar100", 100)])

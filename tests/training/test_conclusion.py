@@ -75,7 +75,7 @@ def test_without_mistakes_or_tree_it_says_so_without_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = final_metrics(objective, scores, target, None)
-        assert set(found) == {"accuracy", "top5", "ece", "brier"}
+        assert set(found) == {"accuracy", "balanced_accuracy", "macro_f1", "top5", "ece", "brier"}
         tree = labelkin.Taxonomy.from_nested({"a": list("012"), "b": list("345")})
         assert math.isnan(final_metrics(objective, scores, target, tree)["crm_severity"])
 

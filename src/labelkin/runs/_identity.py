@@ -11,6 +11,7 @@ from labelkin.data import digest, file_digests, folder_content, hash_lines, labe
 from labelkin.objectives import OBJECTIVES
 from labelkin.runs._compatibility import original_options, settings_that_count
 from labelkin.runs._kinds import kind_of
+from labelkin.runs._places import located
 from labelkin.runs._run_files import read_config
 from labelkin.runs._spec import RunSpec
 
@@ -81,7 +82,7 @@ def check_contents(folders: Sequence[Path]) -> None:
     known: dict[str, str | None] = {}
     for folder in folders:
         config = read_config(folder)
-        if config is not None and content_changed(config, known):
+        if config is not None and content_changed(located(config, folder), known):
             raise InputError(
                 f"{folder}: this run was trained on other images of the same names and sizes in {config['data']}; restore "
                 "them, choose another folder for the runs, or remove this run."
