@@ -59,7 +59,7 @@ def test_taxonomies(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_tables(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch):
-    plant(monkeypatch, "labelkin.data._readers.tables.row_numbers", lambda row, *_: bool((np.abs(row) > 1.5).any()))
+    plant(monkeypatch, "labelkin.data._readers.columns.row_numbers", lambda row, *_: bool((np.abs(row) > 1.5).any()))
     finds(test_fuzz_files.test_tables_as_data, tmp_path, suffix)
 
 
@@ -108,7 +108,7 @@ def test_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_parquet_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    plant(monkeypatch, "labelkin.data._readers.tables.row_numbers", lambda row, *_: bool((np.abs(row) > 1e6).any()))
+    plant(monkeypatch, "labelkin.data._readers.columns.row_numbers", lambda row, *_: bool((np.abs(row) > 1e6).any()))
     finds(test_fuzz_inputs.test_parquet_tables, tmp_path)
 
 

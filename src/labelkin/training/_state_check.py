@@ -54,8 +54,10 @@ def _check_shapes(optimizer: Optimizer) -> None:
         raise _damaged("its optimizer keeps different values for different parameters")
     for parameter, state in optimizer.state.items():
         for name, value in state.items():
-            fits = isinstance(value, Tensor) and (value.shape == parameter.shape or value.ndim == 0)
-            if value is not None and not (fits and value.is_floating_point() and (name == "step") == (value.ndim == 0)):
+            shape = () if name == "step" else parameter.shape
+            if value is not None and not (
+                isinstance(value, Tensor) and value.is_floating_point() and value.shape == shape
+            ):
                 raise _damaged(f"{name} of its optimizer does not fit a parameter of shape {tuple(parameter.shape)}")
 
 
