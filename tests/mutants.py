@@ -29,6 +29,20 @@ LEARNS, RECORDS, EMBEDS = (
 
 METHOD_MUTANTS = [
     Mutant(
+        "kin: running means keep what they should give up",
+        "functional/_adaptive.py",
+        "(1 - momentum) * weight / counts",
+        "momentum * weight / counts",
+        "test_kin_means.py -k loop",
+    ),
+    Mutant(
+        "kin: running means learn from samples that z2 gets wrong",
+        "objectives/_kin.py",
+        "right = (guess == batch.target).to(probs.dtype)",
+        "right = torch.ones_like(probs[:, 0])",
+        "test_kin_means.py -k classes_are",
+    ),
+    Mutant(
         "released-text: the embedding term over right tokens alone",
         "objectives/_label_embedding.py",
         "start_after=20_000, over_right=False)",

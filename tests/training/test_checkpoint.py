@@ -10,7 +10,7 @@ import pytest
 import torch
 from test_training import model_for, weights
 
-from labelkin import data
+from labelkin import InputError, data
 from labelkin.runs import RunFolder
 from labelkin.training import Checkpoint, Classify, Interrupted, Settings, State, Trainer
 from labelkin.training import _loop as loop
@@ -125,3 +125,21 @@ def test_a_finished_run_keeps_no_training_state_and_is_read_again(digits, tmp_pa
     assert again.metrics == pytest.approx(whole.metrics, rel=0, abs=0, nan_ok=True)
     assert again.history == whole.history
     assert {p.name: p.read_bytes() for p in (tmp_path / "run").iterdir()} == before
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.SGD])
+def test_the_state_of_an_optimizer_fits_parameters_of_any_shape(kind):
+    from labelkin.training._state_check import load_optimizer
+
+    def optimizer(*shapes):
+        parameters = [torch.nn.Parameter(torch.ones(shape)) for shape in shapes]
+        made = kind(parameters, lr=0.1, **({"momentum": 0.9} if kind is torch.optim.SGD else {}))
+        for parameter in parameters:
+            parameter.grad = torch.ones_like(parameter)
+        made.step()
+        return made
+
+    saved = optimizer((), (2,)).state_dict()  # a scalar, such as a learned scale
+    load_optimizer(optimizer((), (2,)), saved)
+    with pytest.raises(InputError, match="does not fit a parameter of shape"):
+        load_optimizer(optimizer((2,), ()), saved)
