@@ -112,6 +112,20 @@ def test_the_first_sentence_says_which_objective_how_much_and_at_what_accuracy(r
     assert verdict_of(ONE_HOT, *rows) == expected
 
 
+def test_accuracies_are_compared_over_the_same_seeds():
+    """The reference has a seed that the other lacks, and it was easier."""
+    easy, hard = [0] * 1000, [0] * 600 + [2] * 400
+    runs = [run_with_costs("one-hot", seed, hard) for seed in range(4)] + [run_with_costs("one-hot", 4, easy)]
+    runs += [
+        run_with_costs("kin", seed, [0] * (1000 - wrong) + [2] * wrong)
+        for seed, wrong in enumerate((190, 200, 200, 210))
+    ]
+    compared = summarize(runs)
+    kin = next(row for row in compared.rows if row.label == "kin")
+    assert kin.decided_accuracy_change == pytest.approx(0.2)
+    assert "at an accuracy of 80.00 % against 60.00 %" in str(compared.verdict)
+
+
 def test_chance_is_mentioned_for_several_objectives_only():
     many = [row(f"o{i}", -0.1, 0.1) for i in range(12)]
     assert "By chance alone, about 0.3 would look better." in verdict_of(ONE_HOT, *many)

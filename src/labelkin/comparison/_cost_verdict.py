@@ -63,7 +63,9 @@ def _is_decided(row: Row) -> bool:
 def _judged(best: Row, reference: Row, count: int, details: tuple[str, ...]) -> Verdict:
     """Return the verdict on the cheapest of `count` objectives."""
     size = f"n = {counted(best.runs, 'seed')} x {counted(best.test_samples or 0, 'test sample')}"
-    accuracy = f"at an accuracy of {percent(best.decided_accuracy)} against {percent(reference.decided_accuracy)}"
+    paired = best.decided_accuracy - best.decided_accuracy_change  # the reference on the seeds that both have
+    other = reference.decided_accuracy if isnan(paired) else paired
+    accuracy = f"at an accuracy of {percent(best.decided_accuracy)} against {percent(other)}"
     middle, low, high = change(best)
     interval = f"95 % interval {low} to {high}"
     if best.cost_high < 0:

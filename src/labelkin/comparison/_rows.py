@@ -91,6 +91,7 @@ class Row(NamedTuple):
     argmax_cost: float = nan  # mean cost of the most probable class
     decided_accuracy: float = nan
     decided_accuracy_spread: float = nan
+    decided_accuracy_change: float = nan  # mean difference to the reference over the seeds that both have
     decided_severity: float = nan
     decided_severity_spread: float = nan
     decided_ahd5: float = nan
@@ -132,6 +133,11 @@ def row_of(label: str, runs: Sequence[Record]) -> Row:
         **_tested([run.outcomes() for run in runs], finals),
         **means,
     )
+
+
+def final_of(run: Record, name: str) -> float:
+    """Return a metric of a run, NaN if it has none."""
+    return (run.final or {}).get(name, nan)
 
 
 def cost_of(run: Record) -> float:
@@ -202,9 +208,11 @@ def against(row: Row, runs: Sequence[Record], reference: Sequence[Record]) -> Ro
         if outcomes is None
         else np.stack([ours.correct.astype(float) - other.correct for ours, other in outcomes]),
     )
+    decided = [final_of(ours, "decided_accuracy") - final_of(other, "decided_accuracy") for ours, other in pairs]
     curves = curve(runs), curve(reference)
     reached, saved = first_epoch_reaching(*curves), share_of_epochs_saved(*curves)
     return _cost_against(row, pairs, outcomes)._replace(
+        decided_accuracy_change=_mean([change for change in decided if not isnan(change)]),
         difference=accuracy.mean,
         difference_spread=accuracy.spread,
         difference_low=accuracy.low,

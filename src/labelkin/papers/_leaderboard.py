@@ -37,7 +37,7 @@ class Pooled(NamedTuple):
     lower: int  # settings in which the cost is shown to be lower
     undecided: int
     higher: int
-    accuracy: float  # mean difference in accuracy of the decisions
+    accuracy: float  # mean difference in accuracy of the decisions, over the same seeds
 
 
 def deciding_settings(settings: Sequence[Setting]) -> list[Setting]:
@@ -75,7 +75,7 @@ def _pool(label: str, rows: Sequence[tuple[Setting, Row]]) -> Pooled:
         lower=lower,
         undecided=len(rows) - lower - higher,
         higher=higher,
-        accuracy=fmean(row.decided_accuracy - setting.reference.decided_accuracy for setting, row in rows),
+        accuracy=fmean(row.decided_accuracy_change for _, row in rows),
     )
 
 
