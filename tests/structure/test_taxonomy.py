@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import time
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from labelkin._checks import InputError
 from labelkin.structure import DISTANCES, Taxonomy
+from support.clock import units_of_work
 from support.trees import KINDS, random_taxonomy, taxonomies
 
 # root ── animal ── pet ── cat, dog; root ── machine ── car, tank; root ── rock
@@ -239,10 +239,12 @@ def test_bad_parents(parents: object, names: object, message: str) -> None:
 
 def test_a_long_cycle_is_found_at_once() -> None:
     size = 20_000
-    start = time.process_time()
-    with pytest.raises(InputError, match="a cycle"):
-        Taxonomy.from_parents([-1, size - 1, *range(1, size - 1)], [f"n{i}" for i in range(size)])
-    assert time.process_time() - start < 1
+
+    def build() -> None:
+        with pytest.raises(InputError, match="a cycle"):
+            Taxonomy.from_parents([-1, size - 1, *range(1, size - 1)], [f"n{i}" for i in range(size)])
+
+    assert units_of_work(build) < 20
 
 
 @pytest.mark.parametrize(
@@ -288,7 +290,6 @@ def test_bad_class_lists(tree: Taxonomy) -> None:
 
 def test_deep_and_large_trees_are_fast() -> None:
     chain = random_taxonomy(np.random.default_rng(0), 2000, "chain")
-    start = time.process_time()
     assert chain.distance("edges").max() == 2000
     assert chain.reorder(chain.classes) == chain
-    assert time.process_time() - start < 2
+    assert units_of_work(lambda: (chain.distance("edges"), chain.reorder(chain.classes))) < 40
