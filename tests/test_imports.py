@@ -10,18 +10,18 @@ import labelkin
 # fmt: off
 PUBLIC = [
     "AdaptiveLabels", "BiLT", "CompressedLabelEmbedding", "ConditionalSoftmax", "ConfidencePenalty", "Context",
-    "ConvexHierarchical", "HAFrame", "HierCOS", "Hierarchical", "HierarchicalCrossEntropy", "InputError", "Kin",
-    "KinClassifier", "LabelEmbedding", "LabelSmoothing", "MixedCrossEntropy", "Model", "OBJECTIVES", "Objective", "OneHot",
-    "OnlineLabelSmoothing", "PretrainedLabelEmbedding", "Retrospection", "SemanticSmoothing", "StaticLabels", "Taxonomy",
-    "TreeSoftLabels", "UnitSphere", "__version__", "analysis", "audit", "audit_predictions", "bench", "compare", "comparison",
-    "data", "decide", "doors", "evaluate", "functional", "load_run", "metrics", "models", "objectives", "papers", "relations",
-    "report", "runs", "serve", "structure", "train", "training", "translate",
+    "ConvexHierarchical", "HAFrame", "HierCOS", "Hierarchical", "HierarchicalCrossEntropy", "HierarchicalEnsemble",
+    "InputError", "Kin", "KinClassifier", "LabelEmbedding", "LabelSmoothing", "MixedCrossEntropy", "Model", "OBJECTIVES",
+    "Objective", "OneHot", "OnlineLabelSmoothing", "PretrainedLabelEmbedding", "Retrospection", "SemanticSmoothing",
+    "StaticLabels", "Taxonomy", "TreeSoftLabels", "UnitSphere", "__version__", "analysis", "audit", "audit_predictions",
+    "bench", "compare", "comparison", "data", "decide", "doors", "evaluate", "functional", "load_run", "metrics", "models",
+    "objectives", "papers", "relations", "report", "runs", "serve", "structure", "train", "training", "translate",
 ]
 NAMES = [
     "adaptive-labels", "bilt", "compressed-label-embedding", "conditional-softmax", "confidence-penalty",
-    "convex-hierarchical", "haframe", "hier-cos", "hierarchical", "hierarchical-cross-entropy", "kin", "label-embedding",
-    "label-smoothing", "mixed-cross-entropy", "one-hot", "online-label-smoothing", "pretrained-label-embedding",
-    "retrospection", "semantic-smoothing", "static-labels", "tree-soft-labels", "unit-sphere",
+    "convex-hierarchical", "haframe", "hier-cos", "hierarchical", "hierarchical-cross-entropy", "hierarchical-ensemble",
+    "kin", "label-embedding", "label-smoothing", "mixed-cross-entropy", "one-hot", "online-label-smoothing",
+    "pretrained-label-embedding", "retrospection", "semantic-smoothing", "static-labels", "tree-soft-labels", "unit-sphere",
 ]
 # fmt: on
 

@@ -33,6 +33,7 @@ TERMS = {
     "online-label-smoothing": {"hard", "soft"},
     "unit-sphere": {"cosine"},
     "bilt": {"cross_entropy", "cost", "coarser"},
+    "hierarchical-ensemble": {"cross_entropy", "parents"},
     "hier-cos": {"divergence", "levels"},
     "haframe": {"cross_entropy", "cosine"},
 }

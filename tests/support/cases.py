@@ -90,6 +90,8 @@ class Case:
         anchored = self.variant.startswith("cosine")  # the label of a class is near its own dimension
         if self.objective in ("adaptive-labels", "static-labels") and not anchored:
             return tuple(f"dimension {i}" for i in range(objective.width))
+        if self.objective == "hierarchical-ensemble":
+            return (*on.names, *(on.taxonomy.names[i] for i in sorted(set(on.taxonomy.parents[on.taxonomy.leaves]))))
         return on.taxonomy.names[1:] if objective.width > CLASSES else on.names
 
 
@@ -203,6 +205,7 @@ FORMS = [
     Case("hier-cos", "plain", _on_tree(alpha=0.2)),
     Case("unit-sphere", "plain", _on_tree(ce_weight=0.5)),
     Case("unit-sphere", "cosine", _on_tree(ce_weight=0.0)),
+    Case("hierarchical-ensemble", "plain", _on_tree(coarse=0.7)),
     # Batch norm between levels sees the samples of its own process, and their order of classes is their levels' order.
     Case("bilt", "plain", _on_tree(batch_norm=False), renames=False),
     Case("bilt", "released", _on_tree(batch_norm=False, preset="released", eps=0.2), renames=False),

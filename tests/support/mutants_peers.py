@@ -25,6 +25,20 @@ PEER_MUTANTS = [
         "test_frames.py -k haframe_is_the_loop",
     ),
     Mutant(
+        "hierarchical ensemble: parents count twice",
+        "objectives/_hierarchical_ensemble.py",
+        "joint = own + F.log_softmax(coarse, -1)[",
+        "joint = own + 2 * F.log_softmax(coarse, -1)[",
+        "test_hierarchical_ensemble.py -k the_loops",
+    ),
+    Mutant(
+        "hierarchical ensemble: the loss of the parents has no weight",
+        "objectives/_hierarchical_ensemble.py",
+        "parents = self.coarse * cross_entropy",
+        "parents = cross_entropy",
+        "test_hierarchical_ensemble.py -k the_loops",
+    ),
+    Mutant(
         "bilt: the corrections have a diagonal",
         "objectives/_bilt.py",
         "delta = of_level * (1 - own)",

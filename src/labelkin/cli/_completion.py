@@ -21,6 +21,7 @@ OBJECTIVES = (
     "bilt",
     "tree-soft-labels",
     "hier-cos",
+    "hierarchical-ensemble",
     "online-label-smoothing",
     "unit-sphere",
 )

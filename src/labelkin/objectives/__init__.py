@@ -11,6 +11,7 @@ from labelkin.objectives._flat import ConfidencePenalty, LabelSmoothing, OneHot
 from labelkin.objectives._haframe import HAFrame
 from labelkin.objectives._hier_cos import HierCOS
 from labelkin.objectives._hierarchical import ConvexHierarchical, Hierarchical
+from labelkin.objectives._hierarchical_ensemble import HierarchicalEnsemble
 from labelkin.objectives._kin import Kin
 from labelkin.objectives._label_embedding import CompressedLabelEmbedding, LabelEmbedding
 from labelkin.objectives._label_embedding_parts import TwoHeads
@@ -40,6 +41,7 @@ __all__ = [
     "HierCOS",
     "Hierarchical",
     "HierarchicalCrossEntropy",
+    "HierarchicalEnsemble",
     "Kin",
     "LabelEmbedding",
     "LabelSmoothing",

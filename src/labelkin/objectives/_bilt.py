@@ -11,10 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from labelkin._checks import check_choice, check_number
-from labelkin.functional import cost_scores, cost_targets, cost_terms, is_soft
+from labelkin.functional import cost_scores, cost_targets, cost_terms
 from labelkin.objectives import _validation as inputs
 from labelkin.objectives._batch import Batch, Loss
-from labelkin.objectives._leaf_objective import LeafObjective
+from labelkin.objectives._leaf_objective import LeafObjective, grouped_target
 from labelkin.objectives._options import Shared
 from labelkin.objectives._tree_buffers import in_class_order
 from labelkin.structure import DISTANCES, DistanceKind, Taxonomy
@@ -171,18 +171,12 @@ class BiLT(LeafObjective):
             delta = delta + own
         return costs, delta, cost_targets(softened, eps=self.eps, gamma=self.gamma)
 
-    def _target(self, target: Tensor, i: int) -> Tensor:
-        """Return the places (n,) of the classes in a level, or the probabilities (n, nodes) of its nodes."""
-        of_class: Tensor = self.get_buffer(f"of_class_{i}")
-        if is_soft(target):
-            return target.new_zeros(len(target), self.widths[i]).index_add(-1, of_class, target)
-        return of_class[target]
-
     def compute(self, outputs: Tensor, batch: Batch) -> Loss:
         weighted = []
         for i, logits in enumerate(torch.split(outputs, self.widths, -1)):
             costs, delta, targets = self._level(i, outputs.dtype)
-            terms = cost_terms(logits, self._target(batch.target, i), costs, delta, targets, beta=self.beta)
+            target = grouped_target(batch.target, self.get_buffer(f"of_class_{i}"), self.widths[i])
+            terms = cost_terms(logits, target, costs, delta, targets, beta=self.beta)
             weighted.append((self.shares[i] * terms.hard, self.shares[i] * terms.cost))
         (hard, cost), *rest = weighted
         coarser = sum((a + b for a, b in rest), torch.zeros_like(hard))

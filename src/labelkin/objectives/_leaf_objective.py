@@ -6,10 +6,17 @@ from typing import ClassVar, Unpack
 import torch
 from torch import Tensor
 
-from labelkin.functional import open_subtree_logsumexp
+from labelkin.functional import is_soft, open_subtree_logsumexp
 from labelkin.objectives._options import Shared
 from labelkin.objectives._tree import TreeObjective
 from labelkin.structure import Taxonomy
+
+
+def grouped_target(target: Tensor, group_of_class: Tensor, groups: int) -> Tensor:
+    """Return (n,) the groups of the target classes, or for class probabilities (n, K) the sums (n, groups) over groups."""
+    if is_soft(target):
+        return target.new_zeros(len(target), groups).index_add(-1, group_of_class, target)
+    return group_of_class[target]
 
 
 class LeafObjective(TreeObjective):

@@ -8,6 +8,7 @@ from labelkin.objectives._flat import ConfidencePenalty, LabelSmoothing, OneHot
 from labelkin.objectives._haframe import HAFrame
 from labelkin.objectives._hier_cos import HierCOS
 from labelkin.objectives._hierarchical import ConvexHierarchical, Hierarchical
+from labelkin.objectives._hierarchical_ensemble import HierarchicalEnsemble
 from labelkin.objectives._kin import Kin
 from labelkin.objectives._label_embedding import CompressedLabelEmbedding, LabelEmbedding
 from labelkin.objectives._mixed import MixedCrossEntropy
@@ -41,6 +42,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "bilt": BiLT,
     "tree-soft-labels": TreeSoftLabels,
     "hier-cos": HierCOS,
+    "hierarchical-ensemble": HierarchicalEnsemble,
     "online-label-smoothing": OnlineLabelSmoothing,
     "unit-sphere": UnitSphere,
 }
