@@ -595,8 +595,8 @@ def test_the_demo_keeps_finished_runs_and_forgets_its_own_alone(tmp_path, monkey
     assert f"The report is in {tmp_path / 'report.html'}" in table.stderr
     lines = table.stdout.splitlines()
     assert all(any(line.startswith(name) for line in lines) for name in demo.OBJECTIVES)
-    assert lines[-2].startswith("Calibrated decisions of least cost by one-hot: the answer costs ")
-    assert lines[-1].startswith("Right or unanswered 95 % of the time, by one-hot: ")
+    assert lines[-2].startswith("Decide by least cost: the five best answers cost ")
+    assert lines[-1].startswith("Fall back to be right or unanswered 95 % of the time: ")
     page = (tmp_path / "report.html").read_text(encoding="utf-8").replace("\u00a0", " ")
     assert all(f'<p class="also">{line}</p>' in page for line in lines[-2:])
     monkeypatch.setattr("labelkin.comparison._demo.compare_plan", lambda *a, **k: pytest.fail("stop"))

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from labelkin import Taxonomy
+from labelkin.comparison import Verdict, read_plan
 from labelkin.comparison import _demo as demo
-from labelkin.comparison import read_plan
 from labelkin.data import ArraySplit
 
 TREE = Taxonomy.from_nested({"text": ["re", "string"], "files": ["glob", "shutil", "stat"]})
@@ -22,21 +22,26 @@ def test_its_settings_are_those_of_the_plan():
     assert set(demo.OBJECTIVES) <= {arm.label for arm in plan.arms}
 
 
+def test_which_objective_to_train_with():
+    verdict = Verdict("winner", "kin", "Use kin", "Decisions by kin cost 9.0 % less", "n = 3 seeds")
+    assert demo.training_line(verdict) == "Train: use kin. Decisions by kin cost 9.0 % less (n = 3 seeds)."
+
+
 def test_what_decisions_save():
     runs = [demo.Costs(0.3, 0.4, 1.0, 1.6), demo.Costs(0.5, 0.4, 1.0, 1.6)]
-    assert demo.saving_line("kin", runs) == (
-        "Calibrated decisions of least cost by kin: the answer costs 0.400 on average, as much as the most probable class; "
-        "the five best answers cost 1.000, 37.5 % less than the five most probable ones."
+    assert demo.saving_line(runs) == (
+        "Decide by least cost: the five best answers cost 37.5 % less than the five most probable ones, "
+        "and the best one costs as much as the most probable one."
     )
-    assert "costs 0.500 on average, 25.0 % more than" in demo.saving_line("kin", runs[1:])
-    assert "costs 0.000 on average, as much as" in demo.saving_line("kin", [demo.Costs(0.0, 0.0, 1.0, 1.0)])
+    assert "the best one costs 25.0 % more than" in demo.saving_line(runs[1:])
+    assert "the best one costs as much as" in demo.saving_line([demo.Costs(0.0, 0.0, 1.0, 1.0)])
 
 
 def test_the_shares_of_answers_add_up():
     answers = [demo.Answered(0.7449, 0.1749, 0.0802, 0.953), demo.Answered(0.7450, 0.1748, 0.0802, 0.951)]
-    assert demo.guarantee_line("kin", answers) == (
-        "Right or unanswered 95 % of the time, by kin: 74 % of the functions get their module, 17 % their chapter, "
-        "9 % no answer (measured: 95.2 % right or unanswered)."
+    assert demo.guarantee_line(answers) == (
+        "Fall back to be right or unanswered 95 % of the time: 74 % of the functions get their module, 17 % their chapter, "
+        "9 % no answer (measured: 95.2 %)."
     )
 
 

@@ -1,6 +1,9 @@
 """The loop: what it trains, how the learning rate moves, and that parts of a batch make the whole."""
 
+import subprocess
+import sys
 from math import cos, pi
+from textwrap import dedent
 
 import pytest
 import torch
@@ -165,3 +168,27 @@ def test_a_run_says_nothing_of_its_precision(capfd, caplog):
     make_fabric(Settings(precision="bf16-mixed"))
     printed = capfd.readouterr()
     assert (printed.out, printed.err, caplog.text) == ("", "", "")
+
+
+def test_training_does_not_import_what_fabric_only_asks_for_its_version():
+    """A new process: no transformers through torchmetrics, and torchmetrics itself afterwards, whole."""
+    code = """
+        import importlib.metadata, sys
+        from labelkin.training import Settings, make_fabric
+        from labelkin.training._fabric import version_only
+        make_fabric(Settings())
+        print(*(name in sys.modules for name in ("lightning_fabric", "torchmetrics", "transformers")))
+        with version_only("torchmetrics"):
+            import torchmetrics as seen
+        with version_only("no-such-package"):
+            print("no-such-package" in sys.modules)
+        import torchmetrics
+        print(seen.__version__ == torchmetrics.__version__, hasattr(seen, "Metric"), hasattr(torchmetrics, "Metric"))
+        with version_only("torchmetrics"):
+            print(sys.modules["torchmetrics"] is torchmetrics)
+        print(sys.modules["torchmetrics"] is torchmetrics)
+    """
+    pytest.importorskip("torchmetrics")
+    pytest.importorskip("lightning_fabric")
+    done = subprocess.run([sys.executable, "-c", dedent(code)], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", *["False"] * 3, "True", "False", *["True"] * 3]

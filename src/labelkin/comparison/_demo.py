@@ -14,6 +14,7 @@ from labelkin._files import contains_run, remove_run
 from labelkin.comparison._api import compare_plan, plan_for
 from labelkin.comparison._plan import Plan
 from labelkin.comparison._summary import REFERENCE, Comparison
+from labelkin.comparison._verdict import Verdict
 from labelkin.data import ArraySplit, Dataset
 from labelkin.runs import DataCache, Predictor, RunFolder, load_run
 from labelkin.structure import Taxonomy
@@ -89,17 +90,20 @@ def demo(
     finals = [RunFolder(Path(out) / run.name).final or {} for run in runs]
     costs = [Costs(*(final[name] for name in COSTS)) for final in finals]
     answers = [answered_by(load_run(Path(out) / run.name), sets.workspace(run.spec).dataset) for run in runs]
-    lines = (f"{verdict.advice}. {verdict}", saving_line(chosen, costs), guarantee_line(chosen, answers))
-    return Demo(comparison, lines)
+    return Demo(comparison, (training_line(verdict), saving_line(costs), guarantee_line(answers)))
 
 
-def saving_line(label: str, costs: Sequence[Costs]) -> str:
+def training_line(verdict: Verdict) -> str:
+    """Say which objective to train with."""
+    return f"Train: {verdict.advice[:1].lower()}{verdict.advice[1:]}. {verdict}"
+
+
+def saving_line(costs: Sequence[Costs]) -> str:
     """Say what calibrated decisions of least cost save over the most probable classes, on average over runs."""
     mean = Costs(*np.mean(costs, axis=0).tolist())
     return (
-        f"Calibrated decisions of least cost by {label}: the answer costs {mean.decided:.3f} on average, "
-        f"{_change(mean.decided, mean.argmax)} the most probable class; the five best answers cost {mean.decided_five:.3f}, "
-        f"{_change(mean.decided_five, mean.argmax_five)} the five most probable ones."
+        f"Decide by least cost: the five best answers cost {_change(mean.decided_five, mean.argmax_five)} the five most "
+        f"probable ones, and the best one costs {_change(mean.decided, mean.argmax)} the most probable one."
     )
 
 
@@ -110,14 +114,13 @@ def _change(after: float, before: float) -> str:
     return f"{abs(percent):.1f} % {'less' if percent < 0 else 'more'} than"
 
 
-def guarantee_line(label: str, answers: Sequence[Answered]) -> str:
+def guarantee_line(answers: Sequence[Answered]) -> str:
     """Say what fallback with a guarantee answers, on average over runs."""
     mean = Answered(*np.mean(answers, axis=0).tolist())
     by_class, above = round(100 * mean.by_class), round(100 * mean.above)
     return (
-        f"Right or unanswered {100 * (1 - ALPHA):.0f} % of the time, by {label}: {by_class} % of the functions get their "
-        f"module, {above} % their chapter, {100 - by_class - above} % no answer (measured: {100 * mean.right:.1f} % right or "
-        "unanswered)."
+        f"Fall back to be right or unanswered {100 * (1 - ALPHA):.0f} % of the time: {by_class} % of the functions get their "
+        f"module, {above} % their chapter, {100 - by_class - above} % no answer (measured: {100 * mean.right:.1f} %)."
     )
 
 

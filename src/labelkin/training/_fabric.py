@@ -1,8 +1,12 @@
 """Lightning Fabric, from the package `lightning_fabric` or `lightning`, whichever is installed."""
 
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -14,11 +18,7 @@ from labelkin.training._task import Place
 
 def make_fabric(settings: Settings) -> Any:
     """Return a Fabric with the settings' accelerator, devices, strategy and precision."""
-    use = "training"
-    try:
-        fabric = require("lightning_fabric", extra="train", use=use)
-    except MissingExtra:
-        fabric = require("lightning.fabric", extra="train", use=use)
+    fabric = _import_fabric()
     with without_advice():
         return fabric.Fabric(
             accelerator=settings.accelerator,
@@ -26,6 +26,40 @@ def make_fabric(settings: Settings) -> Any:
             strategy=settings.strategy,
             precision=settings.precision,
         )
+
+
+def _import_fabric() -> Any:
+    try:
+        with version_only("torchmetrics"):
+            return import_module("lightning_fabric")
+    except ImportError:
+        pass  # it is not installed, or it uses more of torchmetrics than the version
+    try:
+        return require("lightning_fabric", extra="train", use="training")
+    except MissingExtra:
+        return require("lightning.fabric", extra="train", use="training")
+
+
+@contextmanager
+def version_only(package: str) -> Iterator[None]:
+    """Let imports of a package that is not yet imported find a module with its version and nothing else.
+
+    Fabric imports torchmetrics to read its version, and torchmetrics imports transformers if it is installed: seconds of
+    processor time in every process that trains.
+    """
+    try:
+        found = version(package)
+    except PackageNotFoundError:
+        found = ""
+    stand_in = ModuleType(package)
+    stand_in.__dict__["__version__"] = found
+    if found:
+        sys.modules.setdefault(package, stand_in)
+    try:
+        yield
+    finally:
+        if sys.modules.get(package) is stand_in:
+            del sys.modules[package]
 
 
 @contextmanager
