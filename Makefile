@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-fast test-slow kernels check docs site wheel fuzz chaos load mutants clean
+.PHONY: demo test test-fast test-slow kernels check docs pictures site wheel fuzz chaos load mutants clean
 
 demo: $(VENV)/ready
 	$(BIN)/labelkin demo
@@ -35,6 +35,10 @@ check: $(VENV)/ready
 # Writes docs/results.md, reproduction.md, choosing.md and leaderboard.md from results/*.json.
 docs: $(VENV)/ready
 	$(BIN)/python -m labelkin.papers
+
+# The pictures of the README and of the site, from Fashion-MNIST and from the runs of the demo. Needs a Chromium.
+pictures: demo
+	$(BIN)/python docs/pictures.py runs/demo
 
 # Builds the documentation site in build/site: pages, API reference and executed tutorials. A warning is an error.
 site: $(VENV)/ready

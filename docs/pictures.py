@@ -1,7 +1,8 @@
 """The pictures of the documentation, in docs/images: `make pictures`, or `python docs/pictures.py [RUNS]`.
 
 - mistake.svg: a sneaker that logistic regression takes for a bag, and that least-cost decisions take for another shoe.
-- report.png and audit.png: the first screens of the report and of an audit, of the runs of `labelkin demo` in RUNS.
+- audit.png: the first screen of the audit of a random forest, with the costs of the tutorial on cheaper decisions.
+- report.png: the first screen of the report of `labelkin demo` in RUNS; only if RUNS is given.
 
 Screens need playwright and a Chromium: one on the path, or `LABELKIN_CHROMIUM`.
 """
@@ -21,12 +22,15 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from labelkin import Taxonomy, decide
+from labelkin import Taxonomy, audit_predictions, decide
+from labelkin.audit import Audit
+from labelkin.report import write_audit_page
 
 IMAGES = Path(__file__).resolve().parent / "images"
 LARGEST = 300_000  # bytes of a picture
 SAMPLES = 2000  # images that train the model, and as many others that fit its temperature
 PICTURED = 1108  # the test image of mistake.svg: `milder_mistakes` lists all like it
+LEAST = 0.05  # probability of a class that is shown
 
 INK, GRAY, LINE, RED, GREEN, LIGHT = "#1b2430", "#5b6675", "#d9dfe6", "#b3261e", "#00695c", "#f6f7f9"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
@@ -83,6 +87,22 @@ def clothing_mistake() -> Mistake:
     )
 
 
+def parcels_audit() -> Audit:
+    """Return the audit of a random forest on digits, with the costs of docs/tutorials/cheaper_decisions.py."""
+    from sklearn.datasets import load_digits
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.model_selection import train_test_split
+
+    images, digits = load_digits(return_X_y=True)
+    train, test, y_train, y_test = train_test_split(images, digits, train_size=200, random_state=0, stratify=digits)
+    abroad = np.arange(10) >= 5
+    costs = np.where(abroad[:, None] == abroad, 1.0, np.where(abroad[:, None], 5.0, 20.0))
+    np.fill_diagonal(costs, 0)
+    probs = RandomForestClassifier(random_state=0).fit(train, y_train).predict_proba(test)
+    tree = Taxonomy.from_nested({"country": list("01234"), "abroad": list("56789")})
+    return audit_predictions({"target": y_test, "probs": probs}, classes=list("0123456789"), taxonomy=tree, costs=costs)
+
+
 def draw(mistake: Mistake) -> str:
     """Return a mistake as an SVG picture: the image, the probabilities by group, and both decisions with their costs."""
     tree, probs = mistake.tree, mistake.probs.tolist()
@@ -91,21 +111,21 @@ def draw(mistake: Mistake) -> str:
     for k, leaf in enumerate(tree.leaves):
         groups.setdefault(tree.names[tree.parents[leaf]], []).append(k)
     ranked = sorted(groups.items(), key=lambda group: -sum(probs[k] for k in group[1]))
-    shown = [(name, [k for k in classes if probs[k] >= 0.01]) for name, classes in ranked]
-    shown = [(name, sorted(classes, key=lambda k: -probs[k])) for name, classes in shown if classes]
     rows: list[str] = []
     top = 66.0
-    for name, classes in shown:
+    for name, classes in ranked:
         total = sum(probs[k] for k in classes)
+        if total < LEAST:
+            continue
         rows.append(
             _text(232, top, name, size=13, color=GRAY) + _text(560, top, _percent(total), size=13, color=GRAY, end=True)
         )
-        for k in classes:
+        for k in sorted((k for k in classes if probs[k] >= LEAST), key=lambda k: -probs[k]):
             top += 25
             color = {mistake.probable: RED, mistake.decided: GREEN}.get(k, "#9aa5b1")
             rows.append(_text(244, top, tree.classes[k], size=15))
             rows.append(
-                f'<rect x="350" y="{top - 12:g}" width="{max(2, 340 * probs[k]):.0f}" height="14" rx="3" fill="{color}"/>'
+                f'<rect x="350" y="{top - 12:g}" width="{140 * probs[k] / max(probs):.0f}" height="14" rx="3" fill="{color}"/>'
             )
             rows.append(_text(560, top, _percent(probs[k]), size=15, end=True))
         top += 34
@@ -203,15 +223,10 @@ def main() -> None:
     given = parser.parse_args()
     given.images.mkdir(parents=True, exist_ok=True)
     keep(draw(clothing_mistake()).encode(), given.images / "mistake.svg")
-    if given.runs is None:
-        return
-    from labelkin.audit import audit
-    from labelkin.report import write_audit_page
-
-    photograph((given.runs / "report.html").resolve(), given.images / "report.png")
     with TemporaryDirectory() as folder:
-        (run, *_) = sorted(given.runs.glob("one-hot-*"))
-        photograph(write_audit_page(audit(run), Path(folder) / "audit.html"), given.images / "audit.png")
+        photograph(write_audit_page(parcels_audit(), Path(folder) / "audit.html"), given.images / "audit.png")
+    if given.runs is not None:
+        photograph((given.runs / "report.html").resolve(), given.images / "report.png")
 
 
 if __name__ == "__main__":

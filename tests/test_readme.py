@@ -39,6 +39,15 @@ def test_the_audit_runs(capsys):
     exec(code, names)
     assert "accuracy" in capsys.readouterr().out
     assert names["audit"].hierarchy.severity > 0
+    tree, probs = names["tree"].reorder(["car", "cat", "dog", "truck"]), torch.from_numpy(names["probs"])
+    costs = probs.double() @ torch.from_numpy(tree.distance())
+    assert torch.equal(names["decisions"], costs.argmin(-1))
+
+
+def test_it_is_short():
+    """A stranger reads it to the end; all else is in docs/."""
+    assert len(README.splitlines()) <= 110
+    assert all(len(block.splitlines()) <= 14 for block in blocks("python"))
 
 
 @pytest.mark.long

@@ -10,16 +10,20 @@ from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
 from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
+import torch
 
+from labelkin import Taxonomy
 from support.browsing import browser
 from support.requires import skip_unless
 from support.snippets import command_lines, fences, printed_and_shown, unknown_words
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted([*DOCS.glob("how-to/*.md"), DOCS / "install.md", DOCS / "faq.md"])
+PAGES = sorted([*DOCS.glob("how-to/*.md"), *(DOCS / f"{name}.md" for name in ("install", "faq", "commands"))])
 TUTORIALS = sorted(DOCS.glob("tutorials/*.py"))
 
 
@@ -62,8 +66,8 @@ CLAIMS: dict[str, list[Callable[[str], bool]]] = {  # what the text of a tutoria
 }
 
 
-def load_hooks() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("site_hooks", DOCS / "hooks.py")
+def load_script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"site_{name}", DOCS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -71,7 +75,7 @@ def load_hooks() -> ModuleType:
     return module
 
 
-hooks = load_hooks()
+hooks = load_script("hooks")
 
 
 @pytest.mark.long
@@ -222,6 +226,34 @@ def test_the_changelog_says_everything_once():
         assert found == [kind for kind in kinds if kind in found], version.splitlines()[0]
         entries = re.findall(r"^- (.{60})", version, re.MULTILINE)
         assert len(set(entries)) == len(entries)
+
+
+def test_a_milder_mistake_is_found_and_drawn():
+    """Of four samples: one right, one milder mistake, one mistake of the same cost, one mistake that is corrected."""
+    pytest.importorskip("PIL")
+    pictures = load_script("pictures")
+    tree = Taxonomy.from_nested({"shoes": ["boot", "sandal", "sneaker"], "bags": ["bag"]})
+    unsure = [0.08, 0.3, 0.22, 0.4]
+    probs = torch.tensor([[0.9, 0.1, 0.0, 0.0], unsure, [0.0, 0.0, 0.1, 0.9], unsure], dtype=torch.float64)
+    target = torch.tensor([0, 2, 2, 1])
+    assert pictures.milder_mistakes(probs, target, tree).tolist() == [1]
+    drawn = pictures.draw(pictures.Mistake(np.zeros((4, 4), np.uint8), probs[1], 2, 3, 1, tree))
+    words = [found.text for found in ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")]
+    assert words[:3] == ["The image", "What the model says", "What is decided"]
+    assert words[3] == "true class: sneaker"
+    pairs = dict(zip(words[4:16:2], words[5:17:2], strict=True))
+    assert pairs == {"shoes": "60 %", "sandal": "30 %", "sneaker": "22 %", "boot": "8 %", "bags": "40 %", "bag": "40 %"}
+    assert words[16:19] == ["Most probable class", "bag", "a mistake that costs 2"]
+    assert words[19:] == ["Least expected cost", "sandal", "a mistake that costs 1"]
+
+
+def test_the_pictures_are_small_and_used():
+    pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
+    used = {
+        Path(name).name for path in pages for name in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", path.read_text("utf-8"))
+    }
+    assert used == {path.name for path in (DOCS / "images").iterdir()}
+    assert all(path.stat().st_size <= 300_000 for path in (DOCS / "images").iterdir())
 
 
 class Links(HTMLParser):

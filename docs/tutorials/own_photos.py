@@ -4,7 +4,7 @@
 # labelkin needs one folder per class, and folders inside folders are the tree. This tutorial makes such a folder from
 # Fashion-MNIST, trains on it, audits the result, and asks for decisions about new photos. These are real product photos, but
 # they are gray, 28 pixels wide and only 2,000: they show how it works, not what is gained. For your own classes use photos of
-# about 224 pixels and a [pretrained network](../doors.md#timm-torchvision-and-loops-of-your-own).
+# about 224 pixels and a [pretrained network](../how-to/photos.md).
 #
 # ## The folder
 #

@@ -85,6 +85,51 @@ def test_the_loop_as_it_stands():
     assert (predicted == target).float().mean() > 0.5
 
 
+class Classifier(nn.Module):
+    """A network in the place of timm's and torchvision's: features, and a layer `fc` unless timm is asked for none."""
+
+    def __init__(self, *, num_classes: int = 1000) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.body, self.num_features = nn.Sequential(nn.Linear(6, 5), nn.Tanh()), 5
+        self.fc: nn.Module = nn.Linear(5, num_classes) if num_classes else nn.Identity()
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return self.fc(self.body(inputs))
+
+
+def stand_in(library: str) -> ModuleType:
+    """The one function of a library that its example calls, with the arguments that it takes there."""
+    module: Any = ModuleType(library)
+    if library == "timm":
+        module.create_model = lambda name, pretrained, num_classes: Classifier(num_classes=num_classes)
+    else:
+        module.models = ModuleType("torchvision.models")
+        module.models.resnet18 = Classifier
+    return module
+
+
+@pytest.mark.parametrize(("place", "library"), [(0, "timm"), (1, "torchvision")])
+def test_an_example_and_the_loop_train_as_the_plain_loop(place: int, library: str, monkeypatch: pytest.MonkeyPatch):
+    """The example of a library with a stand-in for it, then the loop: the weights of cross entropy on the whole network."""
+    *examples, loop = blocks("timm, torchvision and loops of your own")
+    monkeypatch.setitem(sys.modules, library, stand_in(library))
+    names: dict[str, Any] = {"loader": loader(), "epochs": 3}
+    exec(examples[place], names)
+    plain = Classifier(num_classes=4)
+    head = OneHot(4, features=names["features"])
+    head.head.load_state_dict(plain.fc.state_dict())
+    exec(loop.replace("Hierarchical(taxonomy, features=features)", "given"), names | {"given": head})
+    optimizer, criterion = torch.optim.SGD(plain.parameters(), lr=0.1, momentum=0.9), nn.CrossEntropyLoss()
+    for _ in range(3):
+        for images, target in loader():
+            optimizer.zero_grad()
+            criterion(plain(images), target).backward()
+            optimizer.step()
+    torch.testing.assert_close(names["backbone"].body.state_dict(), plain.body.state_dict())
+    torch.testing.assert_close(head.head.state_dict(), plain.fc.state_dict())
+
+
 @pytest.mark.parametrize(("place", "library"), [(0, "timm"), (1, "torchvision")])
 def test_backbones_of_other_libraries(place: int, library: str):
     pytest.importorskip(library)

@@ -70,6 +70,21 @@ def test_costs_of_ones_own_change_the_heading_and_the_confusions(
     assert f"<b>{worst.cost:g}</b> = {worst.times} times × cost 30" in shown(page)
 
 
+def test_the_details_have_the_command_and_do_not_repeat_the_heading(arrays: dict[str, np.ndarray], tmp_path: Path):
+    rules = set()
+    for high in (1.0, 30.0):
+        costs = np.where(np.arange(10)[:, None] < np.arange(10), high, 1.0)
+        np.fill_diagonal(costs, 0)
+        found = audit(arrays, costs=costs)
+        page = shown(write_audit_page(found, tmp_path / "page.html").read_text())
+        detail = page.partition('<p class="detail">')[2].partition("</p>")[0]
+        assert ("labelkin decide --rule crm" in detail) == (found.advice.rule == "crm")
+        assert "The accuracy is" in detail
+        assert "Keep the most probable class" not in detail
+        rules.add(found.advice.rule)
+    assert rules == {"argmax", "crm"}
+
+
 def test_the_evidence_comes_in_its_order(arrays: dict[str, np.ndarray], tree: Path, tmp_path: Path):
     page = shown(write_audit_page(audit(arrays, taxonomy=tree), tmp_path / "page.html").read_text())
     titles = re.findall(r"<h3[^>]*>([^<]+)</h3>", page)

@@ -158,7 +158,7 @@ def audit(
     """
     check_count("top", top)
     check_count("seed", seed, least=0)
-    fields = Fields(target, predicted, scores, columns)
+    fields, given_tree = Fields(target, predicted, scores, columns), taxonomy is not None
     if isinstance(source, Mapping) or not os.path.isdir(source):
         raw = read_raw(source, kind, fields)
     else:
@@ -176,7 +176,7 @@ def audit(
         given = given._replace(
             notes=(*given.notes, f"Classes are in the order of the tree: {first_matches(given.classes)}.")
         )
-    described = describe_tree(taxonomy, whole_tree, tree)
+    described = describe_tree(taxonomy, whole_tree, tree, of_run=not given_tree)
     found = _measure(given, tree, described, matrix, top=top, seed=seed, order_of_tree=by_tree)
     for doubt in (given.doubt, *found.doubts):
         if doubt is not None:

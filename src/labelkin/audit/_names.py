@@ -74,11 +74,13 @@ def restrict_tree(choice: TreeChoice | None, tree: Taxonomy | None, classes: Seq
     return tree.restrict(classes)
 
 
-def describe_tree(choice: TreeChoice | None, tree: Taxonomy | None, over: Taxonomy | None) -> str | None:
+def describe_tree(
+    choice: TreeChoice | None, tree: Taxonomy | None, over: Taxonomy | None, *, of_run: bool = False
+) -> str | None:
     """Return the tree's source and size, and how many of its classes were dropped."""
     if over is None or choice is None:
         return None
-    name = "Taxonomy object" if isinstance(choice, Taxonomy) else os.fspath(choice)
+    name = ("of the run" if of_run else "as given") if isinstance(choice, Taxonomy) else os.fspath(choice)
     dropped = 0 if tree is None else len(tree.leaves) - len(over.leaves)
     size = f"{name} ({len(over.leaves)} classes, {len(over)} nodes, height {int(over.height[0])})"
     if not dropped:

@@ -35,7 +35,8 @@ def write_audit_page(audit: Audit, path: str | os.PathLike[str]) -> Path:
     """
     target = checked_target(path)
     advice = audit.advice
-    details = (*audit.doubts, f"{_quality(audit)}.", advice.sentence, *audit.notes)
+    command = (advice.sentence,) if advice.rule == "crm" else ()  # to keep the class is what the headline says already
+    details = (*audit.doubts, f"{_quality(audit)}.", *command, *audit.notes)
     page = Page(
         title=f"Audit of {Path(audit.source).name}",
         context=(audit.source, counted(audit.samples, "sample"), counted(len(audit.classes), "class", "classes")),
