@@ -1,7 +1,7 @@
 """The pictures of the documentation, in docs/images: `make pictures`, or `python docs/pictures.py [RUNS]`.
 
 - mistake.svg: a sneaker that logistic regression takes for a bag, and that least-cost decisions take for another shoe.
-- audit.png: the first screen of the audit of a random forest, with the costs of the tutorial on cheaper decisions.
+- audit.png: the first screen of the audit of this model, with costs that are made up for the picture.
 - report.png: the first screen of the report of `labelkin demo` in RUNS; only if RUNS is given.
 
 Screens need playwright and a Chromium: one on the path, or `LABELKIN_CHROMIUM`.
@@ -54,8 +54,18 @@ def milder_mistakes(probs: Tensor, target: Tensor, tree: Taxonomy) -> Tensor:
     return torch.nonzero((after > 0) & (after < before)).flatten()
 
 
-def clothing_mistake() -> Mistake:
-    """Train logistic regression on images of Fashion-MNIST, and return a mistake on its test images."""
+class Clothes(NamedTuple):
+    """What logistic regression says about the test images of Fashion-MNIST."""
+
+    images: Tensor  # (n, 1, 28, 28) of uint8
+    target: Tensor
+    log_probs: Tensor  # (n, K), as the model gives them
+    probs: Tensor  # (n, K), calibrated on other images
+    tree: Taxonomy
+
+
+def classify_clothes() -> Clothes:
+    """Train logistic regression on images of Fashion-MNIST, and classify the test images."""
     from sklearn.linear_model import LogisticRegression
 
     from labelkin import data
@@ -68,39 +78,36 @@ def clothing_mistake() -> Mistake:
     def features(images: Tensor) -> np.ndarray:
         return torch.nn.functional.avg_pool2d(images.float() / 255, 2).flatten(1).numpy()
 
+    def log_probs(images: Tensor) -> Tensor:
+        return torch.from_numpy(model.predict_log_proba(features(images)))
+
     inputs, targets = clothes.train.inputs[: 2 * SAMPLES], clothes.train.targets[: 2 * SAMPLES]
     model = LogisticRegression(max_iter=300).fit(features(inputs[:SAMPLES]), targets[:SAMPLES])
-    held_out = torch.from_numpy(model.predict_log_proba(features(inputs[SAMPLES:])))
-    temperature = decide.Temperature().fit(held_out, targets[SAMPLES:])
-    probs = temperature.apply(torch.from_numpy(model.predict_log_proba(features(clothes.test.inputs)))).softmax(-1)
-    found = milder_mistakes(probs, clothes.test.targets, clothes.taxonomy).tolist()
+    temperature = decide.Temperature().fit(log_probs(inputs[SAMPLES:]), targets[SAMPLES:])
+    found = log_probs(clothes.test.inputs)
+    probs = temperature.apply(found).softmax(-1)
+    return Clothes(clothes.test.inputs, clothes.test.targets, found, probs, clothes.taxonomy)
+
+
+def pictured_mistake(clothes: Clothes) -> Mistake:
+    """Return the mistake of mistake.svg."""
+    found = milder_mistakes(clothes.probs, clothes.target, clothes.tree).tolist()
     if PICTURED not in found:
         raise SystemExit(f"PICTURED: expected one of the milder mistakes, got {PICTURED}; choose one of {found}")
-    decided = int(decide.least_cost(probs, clothes.taxonomy)[PICTURED])
-    return Mistake(
-        clothes.test.inputs[PICTURED, 0].numpy(),
-        probs[PICTURED],
-        int(clothes.test.targets[PICTURED]),
-        int(probs[PICTURED].argmax()),
-        decided,
-        clothes.taxonomy,
-    )
+    probs = clothes.probs[PICTURED]
+    decided = decide.least_cost(clothes.probs, clothes.tree)[PICTURED]
+    image = clothes.images[PICTURED, 0].numpy()
+    return Mistake(image, probs, int(clothes.target[PICTURED]), int(probs.argmax()), int(decided), clothes.tree)
 
 
-def parcels_audit() -> Audit:
-    """Return the audit of a random forest on digits, with the costs of docs/tutorials/cheaper_decisions.py."""
-    from sklearn.datasets import load_digits
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.model_selection import train_test_split
-
-    images, digits = load_digits(return_X_y=True)
-    train, test, y_train, y_test = train_test_split(images, digits, train_size=200, random_state=0, stratify=digits)
-    abroad = np.arange(10) >= 5
-    costs = np.where(abroad[:, None] == abroad, 1.0, np.where(abroad[:, None], 5.0, 20.0))
+def audit_clothes(clothes: Clothes) -> Audit:
+    """Return the audit of all test images, if what is wrongly taken for a top costs 10, and any other mistake 1."""
+    tree = clothes.tree
+    is_top = np.array([tree.names[tree.parents[leaf]] == "tops" for leaf in tree.leaves])
+    costs = np.where(~is_top[:, None] & is_top, 10.0, 1.0)  # rows are true classes, columns are answers
     np.fill_diagonal(costs, 0)
-    probs = RandomForestClassifier(random_state=0).fit(train, y_train).predict_proba(test)
-    tree = Taxonomy.from_nested({"country": list("01234"), "abroad": list("56789")})
-    return audit_predictions({"target": y_test, "probs": probs}, classes=list("0123456789"), taxonomy=tree, costs=costs)
+    given = {"target": clothes.target.numpy(), "logits": clothes.log_probs.numpy()}
+    return audit_predictions(given, classes=list(tree.classes), taxonomy=tree, costs=costs)
 
 
 def draw(mistake: Mistake) -> str:
@@ -222,9 +229,10 @@ def main() -> None:
     parser.add_argument("--images", type=Path, default=IMAGES, help="where the pictures go")
     given = parser.parse_args()
     given.images.mkdir(parents=True, exist_ok=True)
-    keep(draw(clothing_mistake()).encode(), given.images / "mistake.svg")
+    clothes = classify_clothes()
+    keep(draw(pictured_mistake(clothes)).encode(), given.images / "mistake.svg")
     with TemporaryDirectory() as folder:
-        photograph(write_audit_page(parcels_audit(), Path(folder) / "audit.html"), given.images / "audit.png")
+        photograph(write_audit_page(audit_clothes(clothes), Path(folder) / "audit.html"), given.images / "audit.png")
     if given.runs is not None:
         photograph((given.runs / "report.html").resolve(), given.images / "report.png")
 
