@@ -181,8 +181,11 @@ def test_a_table_and_a_run_have_the_same_page(arrays: dict[str, np.ndarray], tre
         call("audit", tmp_path / source, "--kind", "probs", "--taxonomy", tree, "--html", tmp_path / "page.html")
         pages.append(heading((tmp_path / "page.html").read_text()))
     assert pages[0] == pages[1] != ""
-    run = labelkin.train("digits", out=tmp_path / "run", backbone="mlp", epochs=1)
+    groups = labelkin.Taxonomy.from_nested({"low": list("01234"), "high": list("56789")})
+    run = labelkin.train("digits", out=tmp_path / "run", backbone="mlp", epochs=1, taxonomy=groups)
     call("audit", tmp_path / "run", "--html", tmp_path / "run.html")
     page = shown((tmp_path / "run.html").read_text())
     assert f"The accuracy is {100 * run.metrics['accuracy']:.1f} %" in page
     assert "Risk and coverage" in page
+    assert "Taxonomy: of the run (10 classes, 13 nodes, height 2)" in page
+    assert audit(tmp_path / "run", taxonomy=groups).taxonomy == "as given (10 classes, 13 nodes, height 2)"
