@@ -1,16 +1,28 @@
 """The Lightning door: the weights, state and metrics of labelkin's own loop, on one process and on two."""
 
+import copy
 import importlib.util
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 
-from labelkin import AdaptiveLabels, InputError, LabelEmbedding, OneHot, StaticLabels, Taxonomy, metrics
+from labelkin import (
+    AdaptiveLabels,
+    ConditionalSoftmax,
+    InputError,
+    LabelEmbedding,
+    OneHot,
+    StaticLabels,
+    Taxonomy,
+    metrics,
+)
 from labelkin.data import ArraySplit, Batches
 from labelkin.doors._epochs import check_trainable, end_epoch
 from labelkin.doors.lightning._batch import given, metrics_for, update_metrics
@@ -116,6 +128,41 @@ def test_one_process_trains_as_labelkins_own_loop(name: str):
     wanted, history, _ = by_own_loop(name, 1)
     torch.testing.assert_close(ours.state_dict(), wanted.state_dict(), rtol=1e-9, atol=1e-9)
     assert figures["val_accuracy"] == pytest.approx(history["test_accuracy"], abs=1e-9)
+
+
+def test_weights_and_inner_nodes_train_as_a_plain_loop():
+    need_lightning()
+    from lightning.pytorch import Trainer
+
+    from labelkin.doors.lightning import KinModule
+
+    draw = torch.Generator().manual_seed(0)
+    tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car", "ship"]})
+    batches = [
+        {
+            "inputs": torch.randn(6, 5, generator=draw),
+            "target": torch.randint(4, (6,), generator=draw),
+            "weight": torch.rand(6, generator=draw),
+            "node": torch.tensor([-1, -1, -1, -1, tree.node("animal"), -1]),
+        }
+        for _ in range(3)
+    ]
+    backbone, head = nn.Linear(5, 8), ConditionalSoftmax(tree, features=8)
+    plain = copy.deepcopy(nn.ModuleList([backbone, head]))
+    module = KinModule(backbone, head, optimizer=partial(torch.optim.SGD, lr=0.5))
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
+    Trainer(max_epochs=2, accelerator="cpu", **quiet).fit(module, DataLoader(batches, batch_size=None))
+    optimizer = torch.optim.SGD(plain.parameters(), lr=0.5)
+    for batch in batches * 2:
+        optimizer.zero_grad()
+        plain[1](plain[0](batch["inputs"]), batch["target"], weight=batch["weight"], node=batch["node"]).backward()
+        optimizer.step()
+    torch.testing.assert_close(nn.ModuleList([backbone, head]).state_dict(), plain.state_dict())
 
 
 def test_a_saved_checkpoint_holds_what_the_objective_learned(tmp_path: Path):

@@ -182,7 +182,8 @@ def test_a_table_and_a_run_have_the_same_page(arrays: dict[str, np.ndarray], tre
         pages.append(heading((tmp_path / "page.html").read_text()))
     assert pages[0] == pages[1] != ""
     groups = labelkin.Taxonomy.from_nested({"low": list("01234"), "high": list("56789")})
-    run = labelkin.train("digits", out=tmp_path / "run", backbone="mlp", epochs=1, taxonomy=groups)
+    groups.save(tmp_path / "groups.json")
+    run = labelkin.train("digits", out=tmp_path / "run", backbone="mlp", epochs=1, taxonomy=tmp_path / "groups.json")
     call("audit", tmp_path / "run", "--html", tmp_path / "run.html")
     page = shown((tmp_path / "run.html").read_text())
     assert f"The accuracy is {100 * run.metrics['accuracy']:.1f} %" in page

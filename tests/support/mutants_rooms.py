@@ -642,7 +642,7 @@ ROOM_MUTANTS = [
         "doors/lightning/_module.py",
         "self.model(parts.inputs, parts.target, **parts.others)",
         'self.model(parts.inputs, parts.target, **{k: v for k, v in parts.others.items() if k != "weight"})',
-        "test_lightning.py -k one_process_trains",
+        "test_lightning.py -k weights_and_inner_nodes",
     ),
     Mutant(
         "door: the Trainer of transformers decays what the objective spares",
