@@ -22,6 +22,27 @@ ROOM_MUTANTS = [
         "test_photo_files.py -k known_by_content",
     ),
     Mutant(
+        "audit: percentages are called logits",
+        "_arrays.py",
+        "abs(float(sums.median()) - 100) < PERCENT_ROUNDING",
+        "False",
+        "test_audit_input.py -k arrays_that_are_wrong",
+    ),
+    Mutant(
+        "runs: the commands do not say that a run is not calibrated",
+        "runs/_run_rule.py",
+        'if not held_out and final.get("temperature") is not None:',
+        "if False:",
+        "test_calibrated_use.py -k not_calibrated",
+    ),
+    Mutant(
+        "comparison: the first run of a fleet counts as if it took the time of all",
+        "comparison/_work.py",
+        "if left and not self.together",
+        "if left",
+        "test_fleets.py -k one_by_one",
+    ),
+    Mutant(
         "runs: runs on replaced images are reused",
         "runs/_identity.py",
         "if config is not None and content_changed(located(config, folder), known):",

@@ -110,7 +110,7 @@ def compare(
     check_runs(plan.runs() if dry_run else _unfinished(plan, out), sets)
     if why:
         say_status(why)
-    expected = None if machine.engine == "ray" else estimate(plan, out, data=sets, jobs=machine.jobs)
+    expected = None if machine.engine == "ray" else estimate(plan, out, data=sets, jobs=machine.jobs, say=say_status)
     if dry_run:
         say_status(describe_plan(plan, out))
         if expected is not None:
