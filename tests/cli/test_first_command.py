@@ -163,6 +163,15 @@ def test_without_a_terminal_a_long_comparison_needs_yes_or_objectives(long_compa
     assert call(*long_comparison, "--yes").exit_code == 0
 
 
+def test_a_long_comparison_of_photos_names_the_fast_way(nested, long_comparison, tmp_path):
+    command = ("compare", nested, "--objectives", "one-hot", *QUICK, "--out", tmp_path / "runs", "--dry-run")
+    hint = "Much faster: add --backbone efficientnet-lite0 --freeze"
+    assert hint in call(*command, "--image-size", 64).stderr
+    assert hint not in call(*command, "--image-size", 64, "--backbone", "resnet-18").stderr
+    assert hint not in call(*command).stderr  # 8 pixels
+    assert hint not in call(*long_comparison, "--objectives", "one-hot", "--dry-run").stderr
+
+
 def test_on_a_terminal_a_long_comparison_asks(long_comparison, tmp_path, monkeypatch):
     class Terminal:
         def __init__(self, stream):

@@ -43,6 +43,20 @@ ROOM_MUTANTS = [
         "test_fleets.py -k one_by_one",
     ),
     Mutant(
+        "comparison: waiting for another process is said again and again",
+        "comparison/_work.py",
+        "self.announced.add(run.name)",
+        "pass",
+        "test_plans.py -k said_once",
+    ),
+    Mutant(
+        "comparison: the notes speak of a temperature without calibration",
+        "comparison/_table.py",
+        "if basis == {NOT_CALIBRATED}:",
+        "if False:",
+        "test_cost.py -k scores_were_calibrated",
+    ),
+    Mutant(
         "runs: runs on replaced images are reused",
         "runs/_identity.py",
         "if config is not None and content_changed(located(config, folder), known):",

@@ -33,6 +33,7 @@ class Work:
         self.total, self.done, self.retries = len(runs), 0, 0
         self.failed: list[tuple[Planned, str]] = []
         self.elsewhere: deque[Planned] = deque()  # trained by other processes
+        self.announced = set[str]()  # those of them that were reported
         self.handed = dict[Path, Planned]()
         self.together = set[Path]()  # members of a fleet, whose outcomes come at once
         self.begun = monotonic()
@@ -89,7 +90,8 @@ class Work:
             self.retries += 1
             self.say(f"{run.title}: {event.message}; resuming it")
         elif event.kind == "busy":
-            if run not in self.elsewhere:
+            if run.name not in self.announced:
+                self.announced.add(run.name)
                 self.say(f"{run.title}: another process is training it; waiting")
             self.elsewhere.append(run)
         else:
