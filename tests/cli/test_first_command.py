@@ -49,7 +49,7 @@ def test_a_comparison_without_objectives_trains_those_that_suit_the_data(nested,
     assert titles(given)[-1] == "unit-sphere seed 0"
     every = call("compare", "digits", "--objectives", "all", *QUICK, "--dry-run", "--out", tmp_path / "runs")
     assert titles(every) == [f"{name} seed 0" for name in OBJECTIVES]
-    assert "Estimate: 22 runs on the" in every.stderr
+    assert f"Estimate: {len(OBJECTIVES)} runs on the" in every.stderr
 
 
 def test_training_without_an_objective_says_which_and_why(nested, tmp_path):
