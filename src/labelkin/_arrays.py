@@ -11,6 +11,7 @@ from torch import Tensor
 from labelkin._checks import InputError
 
 LEAST_TOLERANCE = 1e-3  # accepts probabilities that were saved with four decimals
+PERCENT_ROUNDING = 5.0  # how far the sum of rounded percentages may be from 100
 
 
 def sum_tolerance(dtype: torch.dtype, classes: int) -> float:
@@ -49,12 +50,13 @@ def check_probs(
     low, high = (float(end) for end in probs.aminmax())
     if not isfinite(low) or not isfinite(high):
         raise InputError(f"{argument}: expected finite probabilities, got NaN or infinity.")
-    if low < 0 or high > 1 + room:
-        raise InputError(
-            f"{argument}: expected probabilities from 0 to 1, got values from {low:.4g} to {high:.4g}, which look like "
-            f"logits or log-probabilities; {hint}."
-        )
     sums = probs.sum(-1, dtype=torch.float64 if probs.device.type == "cpu" else torch.float32).flatten()
+    if low < 0 or high > 1 + room:
+        percent = low >= 0 and abs(float(sums.median()) - 100) < PERCENT_ROUNDING
+        what = "percentages; divide them by 100" if percent else f"logits or log-probabilities; {hint}"
+        raise InputError(
+            f"{argument}: expected probabilities from 0 to 1, got values from {low:.4g} to {high:.4g}, which look like {what}."
+        )
     off = ((sums - 1).abs() > room).nonzero().flatten()
     if len(off):
         first = int(off[0])

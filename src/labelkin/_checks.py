@@ -32,13 +32,15 @@ LIBRARY_ERRORS: tuple[type[Exception], ...] = (
 )
 
 
-def near(name: str, known: Iterable[str]) -> str:
+def near(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     """Return a suggestion of similar names for an error message, or an empty string if there are none.
+
+    Names are similar if `difflib` rates them at least `cutoff`, from 0 to 1.
 
     >>> near("cta", ["cat", "dog"])
     " Did you mean 'cat'?"
     """
-    matches = get_close_matches(name, list(known), n=3, cutoff=0.6)
+    matches = get_close_matches(name, list(known), n=3, cutoff=cutoff)
     return f" Did you mean {', '.join(repr(m) for m in matches)}?" if matches else ""
 
 

@@ -95,6 +95,14 @@ def test_text_and_every_option(folder: Path):
     assert "66.67 %" in picked.stdout
 
 
+def test_percentages_called_logits_are_questioned():
+    percent, target = 100 * real_probs(), real()[1]
+    with pytest.warns(UserWarning, match="if these are percentages, divide them by 100 and pass --kind probs"):
+        audit({"target": target, "logits": percent})
+    for logits in (percent - 1, percent / 2):
+        assert not [note for note in audit({"target": target, "logits": logits}).notes if "percent" in note]
+
+
 @pytest.mark.filterwarnings("always:logits")
 def test_probabilities_called_logits_are_a_note_and_no_error(folder: Path):
     result = call(folder / "probs.npz", "--kind", "logits", "--scores", "probs")
@@ -135,6 +143,7 @@ def changed(array: np.ndarray, place: Any, value: Any) -> np.ndarray:
         ),
         (lambda: {"logits": changed(real_probs(), (5, 0), 0.5)}, "probs", "(sample 5 sums to"),
         (dict, "probs", "which look like logits or log-probabilities; pass --kind logits"),
+        (lambda: {"logits": 100 * real_probs()}, "probs", "which look like percentages; divide them by 100."),
         (lambda: {"logits": changed(real()[0], (7, [1, 2]), np.nan)}, "logits", "2 value(s) missing, NaN or infinite"),
         (lambda: {"logits": changed(real()[0], (7, 1), np.nan)}, "logits", "in column 1 (1), first in sample 7"),
         (lambda: {"target": real()[1] + 3}, "logits", "positions from 0 to 9, got 10, 11, 12"),

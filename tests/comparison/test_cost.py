@@ -234,6 +234,15 @@ def test_all_forms_show_the_cost():
     assert f"on the test set of {SAMPLES} samples" in " ".join(comparison_notes(found))
 
 
+def test_the_notes_say_whether_scores_were_calibrated():
+    calibrated, raw = (" ".join(comparison_notes(summarize(made(-0.2, **given)))) for given in ({}, {"calibrated": 0}))
+    assert "after the scores are divided by a temperature" in calibrated
+    assert "Costs are comparable only" not in calibrated
+    assert "temperature" not in raw
+    assert "by the scores as they are, because the runs are not calibrated" in raw
+    assert "Costs are comparable only if they are calibrated." in raw  # nothing about earlier runs: there are none
+
+
 # What a results file stores
 
 

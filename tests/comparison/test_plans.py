@@ -9,9 +9,10 @@ import pytest
 
 from labelkin import OBJECTIVES, InputError
 from labelkin.comparison import Plan, compare_plan, describe_plan, execute, read_plan
+from labelkin.comparison import _work as work
 from labelkin.comparison._api import compare_stored_runs
 from labelkin.comparison._work import Work, in_words
-from labelkin.runs import Store
+from labelkin.runs import Event, Store
 from labelkin.runs._identity import run_id
 from labelkin.runs._run_files import locked
 from labelkin.training import Settings
@@ -384,3 +385,13 @@ def test_the_settings_of_papers_have_choices(name: str):
     with pytest.raises(InputError, match=f"{name}: expected one of"):
         Settings(**{name: "other"})
     assert settings.REPORTS[0] == "auto"
+
+
+def test_waiting_for_another_process_is_said_once_for_each_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(work, "PATIENCE", 0.0)
+    said: list[str] = []
+    runs = Plan.from_dict({"data": "digits", "objectives": ["one-hot", "kin"], "seeds": [0]}).runs()
+    waiting = Work(tmp_path, runs, None, said.append, at_once=1, weights=True)
+    for _, job in zip(range(6), waiting.jobs(), strict=False):
+        waiting.handle(Event(job, "busy"))
+    assert said == [f"{name} seed 0: another process is training it; waiting" for name in ("one-hot", "kin")]

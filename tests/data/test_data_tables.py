@@ -126,6 +126,7 @@ def csv_text(path, text):
     ("text", "options", "message"),
     [
         ("a,b,labl\n1,2,x\n", {}, r"label: .* has no column 'label', only 'a', 'b', 'labl'; .*--label.* Did you mean 'labl'\?"),
+        ("farbe,b,c,d,e,f,art\n1,2,3,4,5,6,x\n", {}, r"only 'farbe', 'b', 'c', 'd', 'e', 'f', 'art'; .* in Python\)\.$"),
         ("a,species\n1,x\n", {"label": "Species"}, "Did you mean 'species'?"),
         ("a,label\n1,x\n", {"features": ["aa"]}, "features: .* has no column 'aa'"),
         ("a,label\n1,x\n", {"image": "photo"}, "image: .* has no column 'photo'"),
@@ -133,7 +134,7 @@ def csv_text(path, text):
         ("a,b,label\n1,2,x\n1,2,3,x\n", {}, "line 3: expected 3 values as in the header, got 4"),
         ("a,b,label\n1,2,x\n\n1,x\n", {}, "line 4: expected 3 values as in the header, got 2"),
         ("a,label\n1,x\nseven,y\n", {}, "line 3: expected a number in column 'a', got 'seven'; name the numeric columns"),
-        ("a,label\n1,x\n2,\n", {}, "line 3: expected a label in column 'label'"),
+        ("a,label\n1,x\n2,\n", {}, "line 3: expected a label in column 'label', got .* as in --label family,label"),
         ("a,label,split\n1,x,train\n2,y,later\n", {}, "line 3: expected 'train', 'val' or 'test' .* got 'later'"),
         ("a,label,split\n1,x,test\n", {}, "expected rows with 'train' in the column 'split'"),
         ("a,a,label\n1,2,x\n", {}, "duplicate name 'a'"),

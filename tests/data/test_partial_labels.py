@@ -62,7 +62,7 @@ def test_a_label_without_others_below_is_a_class(tmp_path):
 @pytest.mark.parametrize(
     ("cells", "sentence"),
     [
-        (["", "lion"], "expected a label in column 'a', got an empty cell"),
+        (["", "lion"], "expected a label in column 'a', the coarsest of --label, got an empty cell; fill it, or name"),
         (["x", "", "y"], "expected a label in column 'b', because the finer column 'c' has one"),
         (["x > y", "z"], "expected labels without ' > '"),
     ],

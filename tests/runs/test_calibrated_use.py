@@ -115,6 +115,19 @@ def test_the_command_writes_answers_of_a_rule_and_all_probabilities(home: Path, 
     )
 
 
+def test_the_commands_say_what_a_guarantee_assumes_and_that_a_run_is_not_calibrated(home: Path, tmp_path: Path):
+    labelkin.train("digits", "one-hot", out=tmp_path / "raw", epochs=1, calibration=0)
+    raw = call("predict", tmp_path / "raw", home / "x.npy", "-o", tmp_path / "raw.csv")
+    assert f"Note: {tmp_path / 'raw'} is not calibrated, because it held out fewer than 50 samples" in raw.stderr
+    exported = call("export", tmp_path / "raw", "-o", tmp_path / "raw.pt2")
+    assert "raw is not calibrated" in exported.stderr
+    for run in ("given", "plain"):  # the second has no probabilities
+        assert call("predict", home / run, home / "x.npy", "-o", tmp_path / "p.csv").stderr == ""
+    safe = call("predict", home / "given", home / "x.npy", "-o", tmp_path / "safe.csv", "--coverage", "0.9")
+    assert "At least 90 % of the answers are right or the root, on average, if the new samples come from" in safe.stderr
+    assert "calibrated" not in safe.stderr
+
+
 def test_a_coverage_takes_temperature_and_threshold_from_different_held_out_samples(home: Path):
     outputs, model = RunFolder(home / "given").outputs(), load_run(home / "given")
     scores, target = outputs["calibration_scores"].double(), outputs["calibration_target"]

@@ -57,6 +57,10 @@ def test_a_plan_in_fleets_is_the_plan_one_by_one(one_by_one: Path, tmp_path: Pat
     outcome = execute(Plan.from_dict(PLAN), tmp_path / "runs", fleet=4, say=lines.append)
     assert (len(outcome.finished), outcome.failed) == (6, [])
     assert not [line for line in lines if "not in a fleet" in line]
+    done = [line for line in lines if line.startswith("[")]
+    assert len(done) == len(Plan.from_dict(PLAN).runs())
+    assert not [line for line in done[:2] if "left" in line]  # the three of a fleet end together
+    assert " left" in done[2]
     assert_same(tmp_path / "runs", one_by_one)
 
 

@@ -52,6 +52,21 @@ def test_features_are_those_of_the_backbone_in_evaluation_mode(digits):
     assert torch.equal(found.normalize(features), features)  # the whole model has no normalization in between
 
 
+def test_slow_features_are_announced_and_counted(digits, monkeypatch):
+    noted: list[str] = []
+    frozen_dataset(digits, net(), device=CPU, note=noted.append)
+    assert [note.partition(";")[0] for note in noted] == [
+        f"computing the features of {len(split):,} samples ({part})" for part, split in digits.splits.items()
+    ]
+    seconds = iter(range(0, 10**6, 6))
+    monkeypatch.setattr(frozen, "monotonic", lambda: next(seconds))
+    noted.clear()
+    frozen_dataset(digits, net(1), device=CPU, note=noted.append)
+    total = len(digits.train)
+    counts = [note for note in noted if note.endswith(f" of {total} samples")]
+    assert counts[:2] == [f"computed the features of {count} of {total} samples" for count in (8, 16)]
+
+
 def test_features_are_computed_once(digits, cache, monkeypatch):
     first = frozen_dataset(digits, net(), device=CPU)
     assert len(list(cache.iterdir())) == len(digits.splits)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from labelkin._arrays import check_probs
+from labelkin._arrays import PERCENT_ROUNDING, check_probs
 from labelkin._checks import InputError, check_names, counted, listed, near
 from labelkin._numpy_files import load_numpy
 from labelkin.audit._read_files import read_arrays, read_table
@@ -160,7 +160,16 @@ def _zero_probability(probs: Tensor, target: Tensor) -> tuple[str, ...]:
 
 
 def doubt(scores: Floats) -> str | None:
-    if scores.min() < 0 or scores.max() > 1 or (abs(scores.sum(-1) - 1) > ROUNDED).any():
+    """Return a question if logits look like probabilities or percentages."""
+    if scores.min() < 0:
+        return None
+    sums = scores.sum(-1)
+    if scores.max() > 1 and (abs(sums - 100) < PERCENT_ROUNDING).all():
+        return (
+            "logits: no value is negative and every row sums to about 100; if these are percentages, divide them by 100 and "
+            "pass --kind probs."
+        )
+    if scores.max() > 1 or (abs(sums - 1) > ROUNDED).any():
         return None
     return (
         "logits: all values are between 0 and 1 and every row sums to 1; if these are probabilities, pass --kind probs."

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from labelkin.runs import DataCache
 
 LONG = 600.0  # seconds; before longer comparisons the command asks
+SMALLEST_PHOTO = 48  # pixels; smaller images are not like those that networks are pretrained on
+FASTER = (
+    "Much faster: add --backbone efficientnet-lite0 --freeze, to train a head on the features of a pretrained network."
+)
 
 
 @with_option_groups
@@ -110,17 +114,23 @@ def compare(
     check_runs(plan.runs() if dry_run else _unfinished(plan, out), sets)
     if why:
         say_status(why)
-    expected = None if machine.engine == "ray" else estimate(plan, out, data=sets, jobs=machine.jobs)
+    expected = None if machine.engine == "ray" else estimate(plan, out, data=sets, jobs=machine.jobs, say=say_status)
+    long = expected is not None and expected.seconds > LONG
+    faster = long and not from_file and method.backbone is None and _are_photos(plan, sets)
     if dry_run:
         say_status(describe_plan(plan, out))
         if expected is not None:
             say_status(str(expected))
+        if faster:
+            say_status(FASTER)
         _list_runs(plan, out)
         return
     if expected is not None:
         say_status(str(expected))
+        if faster:
+            say_status(FASTER)
         decided = yes or from_file or machine.budget is not None
-        if expected.seconds > LONG and not decided:
+        if long and not decided:
             _ask(named=objectives is not None)
     with suggest_resuming(typed_command), other_output_to_stderr():
         compared = compare_plan(plan, out, keep=keep, data=sets, progress=progress, say=say_status, **how)
@@ -156,6 +166,17 @@ def _first_objectives(
     choice = first_choice(spec, sets)
     names = list(dict.fromkeys([*choice.compared, *method.options, *grid.grids]))
     return names, f"Comparing {', '.join(names)}, because {choice.reason}; --objectives names others, or all."
+
+
+def _are_photos(plan: "Plan", sets: "DataCache") -> bool:
+    """Return whether the samples are images that a pretrained network can say something about."""
+    from labelkin.data import is_corpus
+
+    spec = plan.runs()[0].spec
+    if is_corpus(spec.data):
+        return False
+    shape = sets.workspace(spec).dataset.shape
+    return len(shape) == 3 and min(shape[1:]) >= SMALLEST_PHOTO
 
 
 def _ask(*, named: bool) -> None:

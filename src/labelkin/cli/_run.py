@@ -10,7 +10,7 @@ from typer import Argument, Option
 from labelkin._checks import InputError
 from labelkin.cli._decision_options import RunCosts, RunCoverage, RunRule, RunThreshold
 from labelkin.cli._option_groups import column_names, words
-from labelkin.cli._show import other_output_to_stderr, say, say_json, say_metrics, say_table
+from labelkin.cli._show import other_output_to_stderr, say, say_json, say_metrics, say_status, say_table
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -105,7 +105,16 @@ def predict(
             all_probs=all_probs,
             explain=explain,
         )
-    say(f"Wrote {count} predictions to {output}")
+    say(f"Wrote {count} prediction{'' if count == 1 else 's'} to {output}")
+    say_caveats(run, coverage)
+
+
+def say_caveats(run: Path, coverage: float | None) -> None:
+    """Print what to bear in mind about the answers of a run."""
+    from labelkin.runs import caveats
+
+    for caveat in caveats(run, coverage=coverage):
+        say_status(f"Note: {caveat}")
 
 
 def costs_of_run(costs: Path | None, run: Path) -> Tensor | None:
@@ -140,6 +149,7 @@ def export(
         f"checked with {exported.checked_by}" if exported.checked_by else "not checked; install onnxruntime to check it"
     )
     say(f"Wrote {exported.path} ({how})")
+    say_caveats(run, coverage)
 
 
 def translate(

@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from labelkin.cli._decision_options import RunCosts, RunCoverage, RunRule, RunThreshold
-from labelkin.cli._run import costs_of_run
+from labelkin.cli._run import costs_of_run, say_caveats
 from labelkin.cli._show import say
 
 
@@ -28,6 +28,8 @@ def serve(
     """
     from labelkin.serve import serve as run_server
 
+    matrix = costs_of_run(costs, run)
+    say_caveats(run, coverage)
     run_server(
         run,
         host=host,
@@ -35,6 +37,6 @@ def serve(
         decide=decide,
         threshold=threshold,
         coverage=coverage,
-        costs=costs_of_run(costs, run),
+        costs=matrix,
         say=say,
     )

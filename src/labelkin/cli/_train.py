@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
@@ -17,6 +17,10 @@ from labelkin.cli._errors import suggest_resuming
 from labelkin.cli._option_groups import first_option_besides, with_option_groups
 from labelkin.cli._options import DATA, DataOptions, MethodOptions, TrainingOptions
 from labelkin.cli._show import other_output_to_stderr, progress, say, say_json, say_metrics, say_status, typed_command
+
+if TYPE_CHECKING:
+    from labelkin.runs import RunSpec
+    from labelkin.training import Progress
 
 
 @with_option_groups
@@ -61,7 +65,7 @@ def train(
     from labelkin.runs import train_run as run_training
     from labelkin.training import Settings
 
-    sets = DataCache()
+    sets, why = DataCache(), ""
     if resume is not None:
         _check_alone(context)
         spec, folder, begun = run_spec(resume), resume, True
@@ -84,14 +88,14 @@ def train(
         if objective is None:
             choice = first_choice(spec, sets)
             objective = choice.trained
-            say_status(f"Training {objective}, because {choice.reason}; --objective names another.")
+            why = f"Training {objective}, because {choice.reason}; --objective names another."
         check_options_are_used(method.options, [objective])
         spec = replace(spec, objective=objective, options=method.options.get(objective, {}))
         folder = out or Path("runs", run_name(spec))
         begun = is_unfinished(spec, folder)
         if begun:
             say_status(f"{folder}: this run is not finished; resuming it.")
-    show_progress = partial(progress, f"{spec.objective} seed {spec.settings.seed}", spec.settings.epochs)
+    show_progress = partial(_show_progress, spec, why)
     log = tensorboard_log(folder) if tensorboard else nullcontext(lambda row: None)
     with suggest_resuming(partial(_next_command, folder)), other_output_to_stderr(), log as logged:
         trained = run_training(
@@ -102,6 +106,13 @@ def train(
     else:
         say_metrics(trained.metrics)
         say(f"The run is in {folder}")
+
+
+def _show_progress(spec: "RunSpec", why: str, steps: int) -> "Progress":
+    """Say why this objective is trained, now that nothing refuses the run, and show the progress of its training."""
+    if why:
+        say_status(why)
+    return progress(f"{spec.objective} seed {spec.settings.seed}", spec.settings.epochs, steps)
 
 
 def _check_alone(context: typer.Context) -> None:

@@ -1,7 +1,7 @@
 """Estimate how long a plan takes: from finished runs of the store, and from the first steps of the others."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from json import dumps
@@ -47,7 +47,9 @@ class Estimate(NamedTuple):
         return f"Estimate: {count} on {where}{together}, about {in_words(self.seconds)}."
 
 
-def estimate(plan: Plan, store: Path, *, data: DataCache, jobs: int = 1) -> Estimate | None:
+def estimate(
+    plan: Plan, store: Path, *, data: DataCache, jobs: int = 1, say: Callable[[str], None] = lambda text: None
+) -> Estimate | None:
     """Estimate the time that the unfinished runs of a plan take on this machine.
 
     A run that differs from a finished one only in seed and fold takes as long as that one. Of the others, some are trained
@@ -58,6 +60,7 @@ def estimate(plan: Plan, store: Path, *, data: DataCache, jobs: int = 1) -> Esti
         store: The folder of the runs.
         data: Data sets that were read before. New ones are added.
         jobs: The number of runs to train at once.
+        say: Called with what takes time before the first step, such as the features of a frozen backbone.
 
     Returns:
         The estimate. None if there is nothing to train, or if several devices train one run.
@@ -79,13 +82,13 @@ def estimate(plan: Plan, store: Path, *, data: DataCache, jobs: int = 1) -> Esti
         if times and (monotonic() - begun > ALL_PROBES or _total(waiting, times) / at_once < QUICK):
             break
         if _kind(run) not in times:
-            measured[_kind(run)] = seconds_of(run.spec, data)
+            measured[_kind(run)] = seconds_of(run.spec, data, say=say)
     return Estimate(len(waiting), _total(waiting, known | measured) / at_once, min(jobs, len(waiting)), device)
 
 
-def seconds_of(spec: RunSpec, data: DataCache) -> float:
-    """Estimate the time of a run from its first steps, which are not kept."""
-    workspace, probe = data.workspace(spec), Probe()
+def seconds_of(spec: RunSpec, data: DataCache, *, say: Callable[[str], None] = lambda text: None) -> float:
+    """Estimate the time of a run from its first steps, which are not kept; `say` gets the notes of the run."""
+    workspace, probe = data.workspace(spec), Probe(say)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # training gives them again
         with suppress(Measured):
@@ -102,9 +105,10 @@ class Measured(Exception):
 
 
 class Probe(Silent):
-    """Time the first steps of a run, then end it with `Measured`."""
+    """Time the first steps of a run, then end it with `Measured`. Notes of the run go to `say`."""
 
-    def __init__(self) -> None:
+    def __init__(self, say: Callable[[str], None] = lambda text: None) -> None:
+        self.say = say
         self.steps, self.times = 1, list[float]()
         self.epoch_seconds: float | None = None
         self.begun = self.last = monotonic()
@@ -122,6 +126,9 @@ class Probe(Silent):
         self.last = now
         if now - self.begun > PROBE and step < self.steps:
             raise Measured
+
+    def note(self, text: str) -> None:
+        self.say(text)
 
     def epoch(self, epoch: int, metrics: object) -> None:
         self.epoch_seconds = monotonic() - self.begun

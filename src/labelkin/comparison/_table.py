@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from labelkin._checks import counted
 from labelkin._files import csv_text
 from labelkin.comparison._cost_verdict import decides_on_cost
-from labelkin.comparison._rows import CALIBRATED, Row
+from labelkin.comparison._rows import CALIBRATED, NOT_CALIBRATED, UNCALIBRATED, Row
 
 if TYPE_CHECKING:
     from labelkin.comparison._summary import Comparison
@@ -200,17 +200,19 @@ def _cost_notes(comparison: Comparison, name: str, spread: str) -> list[str]:
         f"same seed in percent of {name}'s cost, with the 95 % interval.{spread}"
     ]
     if any(not isnan(row.decided_accuracy) for row in comparison.rows):
+        scores = "after the scores are divided by a temperature that is fitted on held-out samples"
+        if basis == {NOT_CALIBRATED}:
+            scores = "by the scores as they are, because the runs are not calibrated"
         notes.append(
-            "decided: of these decisions, after the scores are divided by a temperature that is fitted on held-out samples; "
-            f"on the test set{_size(comparison)}. AHD@5 and AHD@20: mean tree distance of the five and twenty best classes to "
-            "the truth, with the distance above the least that the tree allows; ECE: expected calibration error."
+            f"decided: of these decisions, {scores}; on the test set{_size(comparison)}. AHD@5 and AHD@20: mean tree distance "
+            "of the five and twenty best classes to the truth, with the distance above the least that the tree allows; ECE: "
+            "expected calibration error."
         )
     if any(not isnan(row.decided_macro_f1) for row in comparison.rows):
         notes.append(BALANCED)
     if basis - {CALIBRATED}:
-        notes.append(
-            "Costs are comparable only if they are calibrated; uncalibrated ones of earlier runs decide no verdict."
-        )
+        earlier = "; uncalibrated ones of earlier runs decide no verdict" if UNCALIBRATED in basis else ""
+        notes.append(f"Costs are comparable only if they are calibrated{earlier}.")
     return notes
 
 

@@ -33,7 +33,9 @@ class Work:
         self.total, self.done, self.retries = len(runs), 0, 0
         self.failed: list[tuple[Planned, str]] = []
         self.elsewhere: deque[Planned] = deque()  # trained by other processes
+        self.announced = set[str]()  # those of them that were reported
         self.handed = dict[Path, Planned]()
+        self.together = set[Path]()  # members of a fleet, whose outcomes come at once
         self.begun = monotonic()
 
     def jobs(self) -> Iterator[Job]:
@@ -55,7 +57,9 @@ class Work:
                 return
             for job in fleet.jobs:
                 self.queue.remove(self.handed[job.folder])
+            self.together = {job.folder for job in fleet.jobs} if fleet.reason is None else set()
             yield fleet
+        self.together = set()
         yield from (FleetJobs([job], "") for job in self.jobs())
 
     def _job(self, run: Planned) -> Job:
@@ -79,13 +83,15 @@ class Work:
         if event.kind == "refused":
             raise InputError(event.message)
         run = self.handed[event.job.folder]
+        self.together.discard(event.job.folder)
         if event.kind == "finished":
             self._finished(run)
         elif event.kind == "retried":
             self.retries += 1
             self.say(f"{run.title}: {event.message}; resuming it")
         elif event.kind == "busy":
-            if run not in self.elsewhere:
+            if run.name not in self.announced:
+                self.announced.add(run.name)
                 self.say(f"{run.title}: another process is training it; waiting")
             self.elsewhere.append(run)
         else:
@@ -99,7 +105,7 @@ class Work:
         left = self.total - self.done - len(self.failed)
         record = read_record(self.store / run.name)
         accuracy = "" if record is None or record.final is None else f"  {100 * record.final['accuracy']:.2f} %"
-        estimate = f", about {in_words(left * self._seconds_per_run())} left" if left else ""
+        estimate = f", about {in_words(left * self._seconds_per_run())} left" if left and not self.together else ""
         self.say(f"[{self.done}/{self.total}] {run.title}{accuracy}{estimate}")
 
 

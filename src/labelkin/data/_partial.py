@@ -23,7 +23,10 @@ def label_path(cells: Sequence[Any], columns: Sequence[str], where: str) -> str:
     names = ["" if cell is None else str(cell).strip() for cell in cells]
     depth = next((i for i, name in enumerate(names) if not name), len(names))
     if not depth:
-        raise InputError(f"{where}: expected a label in column {columns[0]!r}, got an empty cell.")
+        raise InputError(
+            f"{where}: expected a label in column {columns[0]!r}, the coarsest of --label, got an empty cell; fill it, or name "
+            "the columns from coarse to fine."
+        )
     if any(names[depth:]):
         found = next(i for i in range(depth, len(names)) if names[i])
         raise InputError(

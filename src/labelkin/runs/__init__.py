@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from labelkin.runs._run_files import is_finished_run as is_finished_run
     from labelkin.runs._run_files import locked as locked
     from labelkin.runs._run_files import read_measures as read_measures
+    from labelkin.runs._run_rule import caveats as caveats
     from labelkin.runs._setup import check_machine as check_machine
     from labelkin.runs._setup import environment as environment
     from labelkin.runs._setup import fastest_device as fastest_device
@@ -117,6 +118,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_places": ["located", "started_in"],
         "_predictor": ["calibration_of", "existing_run_folder"],
         "_run_files": ["MEASURES", "is_finished_run", "locked", "read_measures"],
+        "_run_rule": ["caveats"],
         "_results_file": ["Results", "export_runs", "read_results"],
         "_setup": [
             "check_machine",

@@ -1,11 +1,13 @@
 """The decision rule of a run: its own temperature and tree, and a guarantee from the samples that it held out."""
 
+import os
 from math import isnan
 from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from labelkin._checks import InputError
+from labelkin.data import LEAST_CALIBRATION
 from labelkin.decide import Rule, RuleName, choose_rule
 from labelkin.runs._folder import RunFolder
 from labelkin.training import LEAST_SCORE, PRIOR
@@ -42,6 +44,29 @@ def rule_of_run(
         return rule
     scores, target = _held_out(predictor.folder)
     return rule.fitted(scores.double().clamp(min=LEAST_SCORE), target, coverage=coverage, prior=PRIOR).rule
+
+
+def caveats(run: str | os.PathLike[str], *, coverage: float | None = None) -> list[str]:
+    """Return what to bear in mind about the answers of a finished run: missing calibration, and what a guarantee assumes.
+
+    Args:
+        run: The folder of the run.
+        coverage: The coverage of a guarantee, if the answers have one.
+    """
+    final = RunFolder(os.fspath(run)).final or {}
+    held_out = int(final.get("calibration_samples") or 0)
+    found = []
+    if not held_out and final.get("temperature") is not None:
+        found.append(
+            f"{os.fspath(run)} is not calibrated, because it held out fewer than {LEAST_CALIBRATION} samples: its "
+            "probabilities and decisions by them may be off; train it with a larger --calibration, such as 0.2."
+        )
+    if coverage is not None:
+        found.append(
+            f"At least {100 * coverage:g} % of the answers are right or the root, on average, if the new samples come from the "
+            "same source as the training data; for other samples nothing is guaranteed."
+        )
+    return found
 
 
 def _held_out(folder: RunFolder) -> tuple[Tensor, Tensor]:

@@ -3,11 +3,12 @@
 import json
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from labelkin.training._packing import load_packed, save_packed
 
 FORMAT = 1  # of the features in the cache; raise it if images are read or prepared in another way
 CPU_BATCH, GPU_BATCH = 4, 256  # images; the maps of a small batch stay in the caches of a core
+NOTE_EVERY = 10.0  # seconds between two notes on how many features are computed
 MOST_BYTES = 8 * 2**30  # of all features in the cache; beyond it, those not used for the longest time are deleted
 
 
@@ -36,7 +38,7 @@ def frozen_dataset(
         dataset: The data set; its normalization is part of the hash.
         backbone: The backbone, which is not changed.
         device: Where features are computed.
-        note: Called with a message before features are computed.
+        note: Called with a message before features are computed, and from time to time while they are.
     """
     weights = _weights_digest(backbone, dataset.normalize)
     parts: dict[str, Any] = {}
@@ -47,7 +49,7 @@ def frozen_dataset(
         found = _read(path)
         if found is None:
             note(f"computing the features of {len(split):,} samples ({part}); they are kept for the next runs")
-            found = _computed(split, backbone, dataset.normalize, device)
+            found = _computed(split, backbone, dataset.normalize, device, note)
             _keep(path, found)
         parts[part] = ArraySplit(found["features"], split.targets[found["kept"]])
     width = parts["train"].shape[0]
@@ -96,7 +98,9 @@ def _weights_digest(backbone: nn.Module, normalize: Normalize) -> str:
     return found.hexdigest()
 
 
-def _computed(split: Split, backbone: nn.Module, normalize: Normalize, device: torch.device) -> dict[str, Tensor]:
+def _computed(
+    split: Split, backbone: nn.Module, normalize: Normalize, device: torch.device, note: Callable[[str], None]
+) -> dict[str, Tensor]:
     """Return the features of the samples that can be read, and the positions of these samples."""
     was_training = backbone.training
     backbone.to(device).eval()
@@ -112,11 +116,25 @@ def _computed(split: Split, backbone: nn.Module, normalize: Normalize, device: t
         return features[read].float().cpu().clone(), batch.index[read].cpu().clone()
 
     try:
-        parts = list(_on_all_cores(apply, batches) if device.type == "cpu" else map(apply, batches))
+        found = _on_all_cores(apply, batches) if device.type == "cpu" else map(apply, batches)
+        parts = list(_counted(found, len(split), note))
     finally:
         backbone.train(was_training)
     features, kept = (torch.cat(part) for part in zip(*parts, strict=True))
     return {"features": features, "kept": kept}
+
+
+def _counted(
+    found: Iterable[tuple[Tensor, Tensor]], total: int, note: Callable[[str], None]
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield features, and note now and then how many there are of all samples."""
+    done, noted = 0, monotonic()
+    for features, index in found:
+        yield features, index
+        done += len(index)
+        if monotonic() - noted > NOTE_EVERY and done < total:
+            noted = monotonic()
+            note(f"computed the features of {done:,} of {total:,} samples")
 
 
 def _on_all_cores(

@@ -17,6 +17,7 @@ from labelkin.data._readers.images import SUFFIXES, OnError, choose_form
 from labelkin.data._readers.rows import read_rows
 
 LABEL, SPLIT = "label", "split"
+SHOWN = 30  # columns in an error message
 
 
 class Roles(NamedTuple):
@@ -167,8 +168,8 @@ def column_roles(
 def missing_column(argument: str, name: str, columns: Sequence[str], path: Path) -> InputError:
     """Return the error for a table without a column: its columns, similar names, and the option that names another."""
     return InputError(
-        f"{argument}: {path} has no column {name!r}, only {listed(list(columns))}; name another with --{argument} "
-        f"({argument}= in Python).{near(name, columns)}"
+        f"{argument}: {path} has no column {name!r}, only {listed(list(columns), limit=SHOWN)}; name another with "
+        f"--{argument} ({argument}= in Python).{near(name, columns, cutoff=0.75)}"
     )
 
 
@@ -197,7 +198,10 @@ def row_label(value: Any, column: str, path: Path, line: int) -> str:
     """Return the label in a cell."""
     text = "" if value is None else str(value).strip()
     if not text:
-        raise InputError(f"{path}, line {line}: expected a label in column {column!r}, got an empty cell.")
+        raise InputError(
+            f"{path}, line {line}: expected a label in column {column!r}, got an empty cell; fill it, remove the row, or name "
+            f"coarser label columns as well, as in --label family,{column}."
+        )
     return text
 
 
