@@ -49,7 +49,9 @@ class PathIndex(NamedTuple):
     begin: Tensor  # (N,) int32: preorder number
     finish: Tensor  # (N,) int32: preorder number after the last node below
     closed: Tensor  # (M,) int32: nodes whose `excess` is above 0
-    watched: Tensor  # int32: the columns of their children; if all children of one are masked, its `excess` is not reached
+    watched: (
+        Tensor  # int32: the columns of their children; if all children of one are masked, its `excess` is not reached
+    )
     ragged: Ragged
 
 

@@ -60,7 +60,9 @@ def _forward(
     tl.debug_barrier()  # other threads wrote what is read below
     lane = tl.arange(0, block)
     present = lane < size
-    above_it = tl.load(jumps + lane, mask=present, other=0) if steps > 0 else tl.zeros((block,), tl.int32)  # one step up
+    above_it = (
+        tl.load(jumps + lane, mask=present, other=0) if steps > 0 else tl.zeros((block,), tl.int32)
+    )  # one step up
     value = tl.load(values + tl.load(own + lane, mask=present, other=0), mask=present & (lane > 0), other=0.0)
     value = opened(value.to(tl.float32), lowest)
     lse = tl.load(kept + above_it, mask=present & (lane > 0), other=0.0)
