@@ -1113,4 +1113,32 @@ ROOM_MUTANTS = [
         "return seconds[1] > seconds[0]",
         "test_fleet.py -k faster_convolutions",
     ),
+    Mutant(
+        "training: a fleet computes products in float32 although autocast is on",
+        "training/_fleet_autocast.py",
+        "if name in PRODUCTS:",
+        "if name in ():",
+        "test_fleet.py -k precision_that_autocast",
+    ),
+    Mutant(
+        "training: the norms of a fleet have float32 outputs in mixed precision",
+        "training/_fleet_autocast.py",
+        "return func(*args, **given).to(self.dtype)",
+        "return func(*args, **given)",
+        "test_fleet.py -k precision_that_autocast",
+    ),
+    Mutant(
+        "functional: the fused hierarchical loss counts nodes below masked ones on the CPU",
+        "functional/_kernels/losses.py",
+        "or not bool((logits.index_select(-1, at.watched) < low).any())",
+        "or True",
+        "test_kernels.py -k open_node",
+    ),
+    Mutant(
+        "functional: second derivatives of the hierarchical loss count nodes below masked ones",
+        "functional/_kernels/composed.py",
+        "loss = loss - _unreached(values, operands, low)",
+        "loss = loss + 0",
+        "test_fused_dispatch.py -k below_masked",
+    ),
 ]
