@@ -5,7 +5,7 @@
 
 Tests of the kernels, of captured steps and of fleets run first. Then each benchmark runs in a process of its own and writes its
 JSON to the folder, and a table says which targets are met. What no time is left for is listed as not run. Targets are for one
-H200; on other machines, and with small sizes, the last column is only a trial of this script.
+H200; small sizes are not judged.
 """
 
 import argparse
@@ -157,10 +157,11 @@ class Session:
     Args:
         out: The folder.
         seconds: The time for everything.
+        judged: Whether the sizes are those of the targets.
     """
 
-    def __init__(self, out: Path, seconds: float) -> None:
-        self.out, self.end = out, time.monotonic() + seconds
+    def __init__(self, out: Path, seconds: float, *, judged: bool = True) -> None:
+        self.out, self.end, self.judged = out, time.monotonic() + seconds, judged
         self.lines: list[Line] = []
         self.notes: list[str] = []
         out.mkdir(parents=True, exist_ok=True)
@@ -223,14 +224,18 @@ class Session:
         """Return the lines as text, what is missing, and the number of targets that are met."""
         width = max((len(line.what) for line in self.lines), default=0)
         rows = [
-            f"{line.what:{width}}  {line.value:8.3g} {line.unit:12} {'>=' if line.at_least else '<='} {line.limit:<5g} "
-            f"{'met' if line.met else 'missed'} ({line.value / line.limit:.2f} of the target)"
+            f"{line.what:{width}}  {line.value:8.3g} {line.unit:12}{self._verdict(line)}".rstrip()
             for line in self.lines
         ]
         met = sum(line.met for line in self.lines)
-        return "\n".join(
-            [*rows, *(f"Note: {note}." for note in self.notes), f"{met} of {len(self.lines)} targets met."]
-        )
+        last = f"{met} of {len(self.lines)} targets met." if self.judged else f"{len(self.lines)} values, small sizes."
+        return "\n".join([*rows, *(f"Note: {note}." for note in self.notes), last])
+
+    def _verdict(self, line: Line) -> str:
+        if not self.judged:
+            return ""
+        sign, word = ">=" if line.at_least else "<=", "met" if line.met else "missed"
+        return f" {sign} {line.limit:<5g} {word} ({line.value / line.limit:.2f} of the target)"
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -242,7 +247,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="run the benchmarks whose names contain this text, and no tests")
     parser.add_argument("--small", action="store_true", help="small sizes")
     options = parser.parse_args(given)
-    session = Session(options.out, options.seconds)
+    session = Session(options.out, options.seconds, judged=not options.small)
     if not options.only:
         session.test("kernel-tests", SMALL_TESTS if options.small else KERNEL_TESTS)
         if not options.small:

@@ -30,6 +30,15 @@ def test_losses_are_judged_by_their_time_in_a_graph():
     assert [(line.value, line.limit) for line in on_cpu] == [(2.5, 2.0)]
 
 
+def test_the_table_says_what_is_met(tmp_path: Path):
+    session = Session(tmp_path, seconds=0)
+    session.lines = [Line("a", 0.5, 1.0, "x"), Line("b", 2.0, 8.0, "x", at_least=True)]
+    first, second, last = session.table().splitlines()
+    assert first.endswith("<= 1     met (0.50 of the target)")
+    assert second.endswith(">= 8     missed (0.25 of the target)")
+    assert last == "1 of 2 targets met."
+
+
 def test_many_runs_are_computed_from_one():
     row = {"objective": "one-hot", "way": "captured", "epoch": 1.0, "end": 0.5, "first_step": 10.0}
     found = list(gpu_session.training_lines((1.3, 1.5), 10)({"backbone": "resnet-18", "rows": [row, row]}))
@@ -54,7 +63,7 @@ def test_a_benchmark_runs_from_start_to_end(tmp_path: Path, capsys: pytest.Captu
     assert gpu_session.main(given) == 0
     assert json.loads((tmp_path / "many-labels.json").read_text())["labels"] == 50
     assert "compressed label embedding: time" in (tmp_path / "table.txt").read_text()
-    assert "of 1 targets met" in capsys.readouterr().out
+    assert "1 values, small sizes." in capsys.readouterr().out
 
 
 def test_commands_keep_quoted_words_together():

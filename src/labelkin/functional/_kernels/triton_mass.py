@@ -113,7 +113,7 @@ def _backward(
 def add_forward(logits, target, ragged, loss, saved, skip):
     """Add each row's mass to `loss`, and fill `saved` after `skip` columns; `ragged` is (begin, finish, *Ragged)."""
     size, jumps = len(ragged[6]), ragged[10]
-    block = triton.next_power_of_2(size)
+    block = max(32, triton.next_power_of_2(size))
     _forward[(len(logits),)](
         logits, logits.stride(0), target, *ragged, size, cut_off(logits.dtype), loss, saved, saved.shape[1], skip,
         steps=len(jumps), lanes=min(block, 64), block=block, num_warps=min(8, max(1, block // 128)),

@@ -2,7 +2,7 @@
 """Triton: losses on the path through softmaxes over siblings, `-sum_d w_d log p_d`.
 
 One program processes one row and reads only the siblings along the path. `saved` holds the log-sum-exp of each of these
-groups, the log-probability of the target's node, and whether a child of a closed node is masked. The backward pass writes
+groups, the log-probability of the target's node, and how many children of closed nodes are masked. The backward pass writes
 every column: zeros first, then the groups.
 
 `constant - mass excess P(node)` is the part of the hierarchical loss's mass that depends only on the path. It takes for
@@ -84,7 +84,7 @@ def _unreached(
 def _forward(
     logits, stride, target, first, child_first, child_count, child_column, path, length_of, excess, begin, finish, closed,
     watched, nodes_closed, nodes_watched, loss_out, saved, width, levels, lowest, scale, alpha, base, slope, inverse,
-    constant, mass, block: tl.constexpr, look: tl.constexpr,
+    constant, mass, closes: tl.constexpr, block: tl.constexpr, look: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     values = logits + row * stride
@@ -106,15 +106,16 @@ def _forward(
         loss -= edge_weight(depth, length, scale, alpha, base, slope, inverse) * log_p
         log_prob += log_p
         parent = child
-    masked = _masked_children(values, watched, nodes_watched, lowest, look)
     lost = 0.0
-    for number in range(tl.where(masked > 0, nodes_closed, 0)):
-        lost += _unreached(
-            values, node, tl.load(closed + number), begin, finish, first, child_first, child_count, child_column, path,
-            length_of, excess, levels, lowest, block,
-        )  # fmt: skip
+    if closes:
+        masked = _masked_children(values, watched, nodes_watched, lowest, look)
+        for number in range(tl.where(masked > 0, nodes_closed, 0)):
+            lost += _unreached(
+                values, node, tl.load(closed + number), begin, finish, first, child_first, child_count, child_column, path,
+                length_of, excess, levels, lowest, block,
+            )  # fmt: skip
+        tl.store(kept + levels + 1, masked.to(tl.float32))
     tl.store(kept + levels, log_prob)
-    tl.store(kept + levels + 1, masked.to(tl.float32))
     tl.store(loss_out + row, loss + constant - mass * tl.load(excess + node) * tl.exp(log_prob) - lost)
 
 
@@ -122,7 +123,7 @@ def _forward(
 def _backward(
     grad, logits, stride, target, first, child_first, child_count, child_column, path, length_of, excess, begin, finish,
     closed, nodes_closed, saved, width, out, columns, levels, lowest, scale, alpha, base, slope, inverse, constant, mass,
-    block: tl.constexpr, fill: tl.constexpr,
+    closes: tl.constexpr, block: tl.constexpr, fill: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     values = logits + row * stride
@@ -132,7 +133,6 @@ def _backward(
     place = tl.load(first + node)
     factor = tl.load(grad + row).to(tl.float32)
     extra = mass * tl.load(excess + node) * tl.exp(tl.load(kept + levels))
-    masked_children = tl.load(kept + levels + 1)
     zeros = tl.zeros((fill,), out.dtype.element_ty)
     for start in range(0, columns, fill):
         filled = start + tl.arange(0, fill)
@@ -157,30 +157,32 @@ def _backward(
             result = weight * (tl.exp(value - shift) - tl.where(column == child - 1, 1.0, 0.0))
             tl.store(out + row * columns + column, result.to(out.dtype.element_ty), mask=inside)
         parent = child
-    for number in range(tl.where(masked_children > 0, nodes_closed, 0)):
-        above = tl.load(closed + number)
-        lost = factor * _unreached(
-            values, node, above, begin, finish, first, child_first, child_count, child_column, path, length_of, excess,
-            levels, lowest, block,
-        )  # fmt: skip
-        place = tl.load(first + above)
-        parent = tl.zeros((), tl.int32)
-        for depth in range(1, tl.where(lost != 0.0, tl.load(length_of + above), 0) + 1):
-            begins = tl.load(child_first + parent)
-            count = tl.load(child_count + parent)
-            child = tl.load(path + place * levels + depth - 1)
-            lse = _sibling_lse(values, child_column, begins, count, lowest, block)
-            tl.debug_barrier()  # other threads may have written these columns
-            for start in range(0, count, block):
-                inside = start + lane < count
-                column = tl.load(child_column + begins + start + lane, mask=inside, other=0)
-                value = tl.load(values + column, mask=inside, other=float("-inf")).to(tl.float32)
-                value = opened(value, lowest)
-                at = out + row * columns + column
-                before = tl.load(at, mask=inside, other=0.0).to(tl.float32)
-                result = before + lost * (tl.exp(value - lse) - tl.where(column == child - 1, 1.0, 0.0))
-                tl.store(at, result.to(out.dtype.element_ty), mask=inside)
-            parent = child
+    if closes:
+        masked_children = tl.load(kept + levels + 1)
+        for number in range(tl.where(masked_children > 0, nodes_closed, 0)):
+            above = tl.load(closed + number)
+            lost = factor * _unreached(
+                values, node, above, begin, finish, first, child_first, child_count, child_column, path, length_of, excess,
+                levels, lowest, block,
+            )  # fmt: skip
+            place = tl.load(first + above)
+            parent = tl.zeros((), tl.int32)
+            for depth in range(1, tl.where(lost != 0.0, tl.load(length_of + above), 0) + 1):
+                begins = tl.load(child_first + parent)
+                count = tl.load(child_count + parent)
+                child = tl.load(path + place * levels + depth - 1)
+                lse = _sibling_lse(values, child_column, begins, count, lowest, block)
+                tl.debug_barrier()  # other threads may have written these columns
+                for start in range(0, count, block):
+                    inside = start + lane < count
+                    column = tl.load(child_column + begins + start + lane, mask=inside, other=0)
+                    value = tl.load(values + column, mask=inside, other=float("-inf")).to(tl.float32)
+                    value = opened(value, lowest)
+                    at = out + row * columns + column
+                    before = tl.load(at, mask=inside, other=0.0).to(tl.float32)
+                    result = before + lost * (tl.exp(value - lse) - tl.where(column == child - 1, 1.0, 0.0))
+                    tl.store(at, result.to(out.dtype.element_ty), mask=inside)
+                parent = child
 
 
 def _mass_operands(first, rest):
@@ -198,8 +200,8 @@ def forward(logits, operands, options):
     saved = torch.empty(rows, saved_by_nodes(operands), dtype=torch.float32, device=logits.device)
     _forward[(rows,)](
         logits, logits.stride(0), target, first, child_first, child_count, child_column, path, length, excess, *given,
-        closed, watched, loss, saved, saved.shape[1], levels, cut_off(logits.dtype), *options, block=64,
-        look=1024 if watched > 256 else 64, num_warps=1,
+        closed, watched, loss, saved, saved.shape[1], levels, cut_off(logits.dtype), *options,
+        closes=closed > 0, block=64, look=512 if watched > 256 else 64, num_warps=1,
     )  # fmt: skip
     if ragged:
         triton_mass.add_forward(logits, target, [*given[:2], *ragged], loss, saved, levels + 2)
@@ -215,7 +217,7 @@ def backward(grad, logits, saved, operands, options):
     _backward[(rows,)](
         grad, logits, logits.stride(0), target, first, child_first, child_count, child_column, path, length, excess,
         *given[:3], closed, saved, saved.shape[1], out, columns, path.shape[1], cut_off(logits.dtype), *options,
-        block=128 if wide else 64, fill=2048 if wide else 512, num_warps=4 if wide else 1,
+        closes=closed > 0, block=128 if wide else 64, fill=2048 if wide else 512, num_warps=4 if wide else 1,
     )  # fmt: skip
     if ragged:
         triton_mass.add_backward(grad, logits, saved, path.shape[1] + 2, target, [*given[:2], *ragged], out)
