@@ -1141,4 +1141,18 @@ ROOM_MUTANTS = [
         "loss = loss + 0",
         "test_fused_dispatch.py -k below_masked",
     ),
+    Mutant(
+        "runs: every process keeps a copy of the data",
+        "runs/_shared_data.py",
+        "if folder is None:",
+        "if True:",
+        "test_shared_data.py -k second_process",
+    ),
+    Mutant(
+        "runs: half a file of shared data is left on a full disk",
+        "runs/_shared_data.py",
+        "part.unlink(missing_ok=True)",
+        "pass",
+        "test_shared_data.py -k without_room",
+    ),
 ]
