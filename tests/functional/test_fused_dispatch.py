@@ -156,6 +156,29 @@ def test_the_forms_for_gradients_of_gradients_are_the_losses(loss, kind, sizes, 
     torch.testing.assert_close(got[1][open_rows], wanted[1][open_rows], atol=1e-6, rtol=1e-6)
 
 
+@pytest.mark.parametrize("loss", ["path", "leaf"])
+@pytest.mark.parametrize("masked", [[5, 6], [8], [4, 5, 8], [5, 6, 7, 8]], ids=str)
+def test_the_forms_for_gradients_of_gradients_count_nothing_below_masked_children(loss, masked, sizes, monkeypatch):
+    """Columns 5 to 8 are the children of open nodes, whose leaves have the same depth."""
+    taxonomy = named([-1, 0, 0, 0, 1, 1, 2, 2, 3, 4, 4, 5, 6, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15])
+    index, nodes = tree_index(taxonomy), torch.arange(len(taxonomy))
+    logits = drawn(loss, taxonomy, len(nodes))
+    logits[:, masked] = -torch.inf
+    sizes(math.inf)
+    wanted = with_gradient(loss, logits, nodes, index)
+    sizes(0)
+    monkeypatch.setattr(
+        fused_losses,
+        "fused",
+        lambda name, rows, target, operands, options: fused.COMPOSED[name](rows, [target, *operands], options),
+    )
+    monkeypatch.setattr(functional._hierarchical.kernels, "fits_hierarchical", kernels.fits)
+    got = with_gradient(loss, logits, nodes, index)
+    finite = wanted[0].isfinite()
+    torch.testing.assert_close(got[0], wanted[0])
+    torch.testing.assert_close(got[1][finite], wanted[1][finite])
+
+
 @pytest.mark.long
 @every_loss
 def test_transforms_take_the_composed_form(loss, sizes, calls):

@@ -11,6 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from labelkin import functional
 from labelkin.bench import _loss_cases as loss_cases
 from labelkin.bench import _references as references
 from labelkin.functional import TreeIndex, tree_index
@@ -18,6 +19,7 @@ from labelkin.functional import _kernels as kernels
 from labelkin.functional._kernels import cpu_leaves
 from labelkin.functional._kernels import losses as fused_losses
 from labelkin.structure import Taxonomy
+from support import reference
 from support.numeric import GAP
 from support.trees import KINDS, random_taxonomy
 
@@ -159,6 +161,50 @@ def test_classes_masked_off_the_path(loss, device):
     assert (found[1][:, masked] == 0).all()
     if torch.isfinite(expected[1]).all():
         assert relative_error(found[1], expected[1]) < 1e-5
+
+
+SHUT = {  # parents, and masks: the children of nodes that stay open
+    "even": ([-1, 0, 0, 0, 1, 1, 2, 2, 3, 4, 4, 5, 6, 6, 7, 8], ([5, 6], [8], [4, 5, 8], [5, 6, 7, 8])),
+    "deep": ([-1, 0, 0, 1, 2, 2, 3, 4, 5, 6, 7, 7, 8], ([6, 8], [6], [3, 4], [5])),  # leaves at depth 5, 5, 5 and 4
+    "ragged": ([-1, 0, 0, 0, 1, 1, 2, 4, 4, 5, 7, 8, 8, 6, 6, 13, 14], ([6, 7], [5], [3, 4], [8], [5, 6, 7])),
+    "single": ([-1, 0, 1, 2, 2], ([1], [0], [0, 1])),
+}
+
+
+@pytest.mark.parametrize("targets", ["path", "leaf"])
+@pytest.mark.parametrize("tree", SHUT)
+def test_nothing_is_counted_below_an_open_node_whose_children_are_masked(tree, targets, device):
+    """Against a loop over the nodes: the loss without its path, and the whole gradient, for every target in turn."""
+    parents, masks = SHUT[tree]
+    taxonomy = named(parents)
+    index, nodes = index_on(device, taxonomy), torch.arange(len(parents))
+    seen = 0
+    for masked in masks:
+        logits = drawn(len(masked), len(parents), len(parents) - 1)
+        logits[:, masked] = -math.inf
+        open_path = [all(logits[0, j - 1] > -math.inf for j in reference.path(parents, n)) for n in nodes.tolist()]
+        rows = torch.tensor(open_path)
+        found, grad = with_gradient(
+            partial(functional.hierarchical, tree=index, targets=targets), logits.to(device), nodes.to(device)
+        )
+        assert found.cpu()[~rows].isposinf().all()
+        assert grad.isfinite().all()
+        exact = logits.double().requires_grad_()
+        mass = torch.stack([reference.open_mass(exact[n], parents, n) for n in nodes.tolist()])
+        weight = torch.linspace(0.5, 1.5, len(nodes), dtype=torch.float64)
+        path = [exact.new_zeros(())] * len(nodes)
+        for node in nodes[rows].tolist():
+            steps = reference.path(parents, node)
+            for depth, j in enumerate(steps):
+                siblings = [k - 1 for k in reference.children(parents, parents[j])]
+                log_p = exact[node, j - 1] - exact[node, siblings].logsumexp(0)
+                path[node] = path[node] - (len(steps) - depth if targets == "path" else 1) * log_p
+        losses = torch.stack(path) + mass + 0 * exact.nan_to_num(neginf=0).sum(-1)
+        (wanted,) = torch.autograd.grad((losses * weight)[rows].sum(), exact)
+        torch.testing.assert_close(found.cpu()[rows].double(), losses[rows], atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(grad.cpu()[rows].double(), wanted[rows].nan_to_num(), atol=1e-5, rtol=1e-5)
+        seen += int(rows.sum())
+    assert seen >= 4
 
 
 @every_loss

@@ -130,13 +130,13 @@ def job(folder: Path, objective: str = "one-hot", data: str = "digits", **settin
 
 def test_fleets_have_runs_that_differ_in_seed_and_objective_alone(tmp_path: Path):
     jobs = [job(tmp_path, name, seed=seed) for seed in range(5) for name in ("one-hot", "kin")]
-    other = [job(tmp_path, lr=0.1), job(tmp_path, precision="bf16-mixed"), job(tmp_path, compile=True, seed=1)]
+    other = [job(tmp_path, lr=0.1), job(tmp_path, accumulate=2), job(tmp_path, compile=True, seed=1)]
     found = fleets_of([*jobs, *other], 4, DataCache())
     assert [(len(fleet.jobs), fleet.reason) for fleet in found[:3]] == [(3, None), (3, None), (4, None)]
     assert [each.spec.objective for fleet in found[:3] for each in fleet.jobs] == ["kin"] * 5 + ["one-hot"] * 5
     reasons = [fleet.reason for fleet in found[3:]]
     assert "no other run of the plan has the same data" in str(reasons[0])
-    assert reasons[1:] == ["torch.func.vmap ignores mixed precision", "they are compiled"]
+    assert reasons[1:] == ["gradients are accumulated", "they are compiled"]
 
 
 def test_runs_at_different_steps_are_different_fleets(tmp_path: Path):

@@ -144,6 +144,20 @@ def node_log_prob(logits, parents, node):
     return math.fsum(log_p(logits, parents, j) for j in path(parents, node))
 
 
+def open_mass(logits, parents, node):
+    """002 Eq. 2, second sum, where a masked node (-inf) and what is below it has probability 0; in torch scalars."""
+    prob = {0: 1.0}
+    for j in range(1, len(parents)):
+        siblings = [k for k in children(parents, parents[j]) if logits[k - 1] > -math.inf]
+        if j not in siblings:
+            prob[j] = 0.0
+            continue
+        below = sum((logits[k - 1] - logits[j - 1].detach()).exp() for k in siblings)
+        prob[j] = prob[parents[j]] * (logits[j - 1] - logits[j - 1].detach()).exp() / below
+    inner = [i for i in range(1, len(parents)) if i in parents and not strictly_below(parents, node, i)]
+    return sum((prob[i] for i in inner), logits.new_zeros(()))
+
+
 def conditional_softmax(logits, parents, node):
     return -node_log_prob(logits, parents, node)
 

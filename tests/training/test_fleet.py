@@ -1,6 +1,7 @@
 """A fleet trains each member as it would be trained alone: the same samples, losses, weights, results and saved states."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from copy import deepcopy
 from typing import Any
 
@@ -25,6 +26,7 @@ from labelkin.training import _fleet_check as checks
 from labelkin.training import _fleet_convolution as convolution
 from labelkin.training._captured_steps import CapturedSteps
 from labelkin.training._fleet import Fleet, FleetMember
+from labelkin.training._fleet_autocast import as_outside
 from labelkin.training._fleet_batches import FleetBatches
 from labelkin.training._fleet_check import NotBatched
 from labelkin.training._fleet_convolution import AsProducts
@@ -168,6 +170,66 @@ def test_in_double_precision_hardly_anything_differs(digits):
         assert_same(ours, alone(digits, member, precision="64-true", clip=0.5), atol=1e-9, rtol=1e-6)
 
 
+@pytest.mark.parametrize(("net", "most"), [("tiny-cnn", 0.1), ("resnet-3-0", 0.5)])  # deeper, so rounding adds up
+def test_mixed_precision_is_within_its_rounding(digits, net: str, most: float):
+    """Weights move as they do alone, up to a small part of the way, and products are computed in bfloat16."""
+    members, given = [MIXED[1], ("kin", {}, 1), ("label-smoothing", {}, 2)], {"precision": "bf16-mixed", "lr": 0.005}
+    fleet, seen = fleet_of(digits, members, net, **given), set()
+    layers = [part for part in fleet.members[0].model.modules() if isinstance(part, nn.Conv2d | nn.Linear)]
+    for layer in layers:
+        layer.register_forward_hook(lambda layer, inputs, output: seen.add(output.dtype))
+    starts = [[p.detach().clone() for p in member.model.parameters()] for member in fleet.members]
+    found = fleet.fit()
+    assert seen == {torch.bfloat16}
+    for member, ours, start in zip(members, found, starts, strict=True):
+        theirs = alone(digits, member, net, **given)
+        own, other = ([p.detach().cpu() for p in one.model.parameters()] for one in (ours, theirs))
+        way = sum((b - a).square().sum() for a, b in zip(start, other, strict=True)).sqrt()
+        gap = sum((b - a).square().sum() for a, b in zip(own, other, strict=True)).sqrt()
+        assert all(p.dtype == torch.float32 for p in own)
+        assert 0 < gap < most * way
+        assert ours.history[-1]["loss"] == pytest.approx(theirs.history[-1]["loss"], rel=0.02)
+
+
+R = torch.ones
+CAST: dict[str, tuple[Any, tuple[Tensor, ...]]] = {
+    "linear": (nn.functional.linear, (R(2, 5, 4), R(2, 3, 4), R(2, 3))),
+    "conv1d": (nn.functional.conv1d, (R(2, 5, 1, 8), R(2, 3, 1, 3))),
+    "conv2d": (nn.functional.conv2d, (R(2, 5, 1, 8, 8), R(2, 3, 1, 3, 3), R(2, 3))),
+    "addmm": (torch.addmm, (R(2, 5, 3), R(2, 5, 4), R(2, 4, 3))),
+    "matmul": (torch.matmul, (R(2, 5, 4), R(2, 4, 3))),
+    "operator": (lambda a, b: a @ b, (R(2, 5, 4), R(2, 4, 3))),
+    "einsum": (lambda a, b: torch.einsum("ij,jk->ik", a, b), (R(2, 5, 4), R(2, 4, 3))),
+    "float64": (torch.matmul, (R(2, 5, 4).double(), R(2, 4, 3).double())),
+    "loss": (lambda x: nn.functional.cross_entropy(x, torch.zeros(5).long()), (R(2, 5, 4).bfloat16(),)),
+    "sum": (lambda x: x.sum(-1), (R(2, 5, 4).bfloat16(),)),
+    "batch norm": (
+        lambda x, mean, weight: nn.functional.batch_norm(x, mean, mean + 1, weight),
+        (R(2, 5, 4).bfloat16(), R(2, 4) / 3, R(2, 4)),
+    ),
+    "layer norm": (
+        lambda x, w: nn.functional.layer_norm(x, (4,), w),
+        (torch.arange(40.0).view(2, 5, 4).bfloat16(), R(2, 4)),
+    ),
+}
+
+
+@pytest.mark.parametrize("operation", CAST)
+def test_operations_have_the_precision_that_autocast_gives_them(operation: str):
+    function, inputs = CAST[operation]
+
+    def inside(*given: Tensor) -> Tensor:
+        with as_outside(torch.device("cpu")):
+            return function(*given)
+
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        expected = torch.stack([function(*given) for given in zip(*inputs, strict=True)])
+        found = torch.func.vmap(inside)(*inputs)
+    assert found.dtype == expected.dtype
+    torch.testing.assert_close(found, expected)
+    assert isinstance(as_outside(torch.device("cpu")), nullcontext)  # without autocast nothing is cast
+
+
 @pytest.mark.parametrize(("kernel", "stride", "padding"), [(3, 1, 1), (5, 2, 0), ((1, 3), (2, 1), (0, 1))])
 def test_convolutions_as_products(kernel: Any, stride: Any, padding: Any):
     torch.manual_seed(0)
@@ -207,7 +269,6 @@ def test_a_fleet_takes_the_faster_convolutions(digits, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"precision": "bf16-mixed"}, "mixed precision"),
         ({"compile": True}, "compiled"),
         ({"accumulate": 2}, "accumulated"),
         ({"strategy": "ddp"}, "strategy"),

@@ -16,6 +16,7 @@ from labelkin._checks import InputError, near
 from labelkin.data import Dataset, Normalize, reads_image_files
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.runs._identity import content_of, data_id
+from labelkin.runs._shared_data import shared
 from labelkin.runs._spec import RunSpec
 from labelkin.training import check_logit_adjustment, class_weights, context_for, costs_for, resolved, taxonomy_for
 
@@ -52,8 +53,8 @@ class DataWorkspace:
                 raise InputError(
                     f"data_options: there is no option {name!r}; known: {', '.join(known)}.{near(name, known)}"
                 )
-        options = _load_options(self.spec)
-        return data.load(self.spec.data, calibration=self.spec.settings.calibration, **options)
+        options, share = _load_options(self.spec), self.spec.settings.calibration
+        return shared(lambda: _data_key(self.spec), lambda: data.load(self.spec.data, calibration=share, **options))
 
     def prepared(self, spec: RunSpec) -> Dataset:
         """Return the data set as the backbone of a run takes it: images for pretrained weights are not normalized."""
@@ -136,7 +137,7 @@ class DataCache:
 
     def workspace(self, spec: RunSpec) -> DataWorkspace:
         """Return the workspace for a run, from the cache if its data are there."""
-        data_key = dumps([_key(spec)[:-1], data_id(spec)], sort_keys=True)
+        data_key = _data_key(spec)
         key = (data_key, dumps(content_of(spec.taxonomy)))
         if key not in self._workspaces:
             like = next((known for (own, _), known in self._workspaces.items() if own == data_key), None)
@@ -166,6 +167,11 @@ def _load_options(spec: RunSpec) -> dict[str, Any]:
     if expected is not None and "image_size" not in options and reads_image_files(spec.data, options):
         options["image_size"] = expected.resize
     return options
+
+
+def _data_key(spec: RunSpec) -> str:
+    """Return what identifies the data of a run: how they are read, and their content."""
+    return dumps([_key(spec)[:-1], data_id(spec)], sort_keys=True)
 
 
 def _key(spec: RunSpec) -> tuple[str, str, float, bool, str | None]:

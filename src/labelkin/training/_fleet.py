@@ -256,7 +256,7 @@ class Fleet:
             warnings.filterwarnings("ignore", "There is a performance drop")
             check_step(self.model, self.forward, self.task, self.fabric, batch)
             if self._scores_batched:
-                self._scores_batched = check_scores(self.model, batch)
+                self._scores_batched = check_scores(self.model, self.fabric, batch)
 
     def evaluations(self, part: str) -> list[Evaluation] | None:
         """Return every member's evaluation of a part of the data; None if members must be evaluated one by one."""
@@ -269,7 +269,8 @@ class Fleet:
         entries = samples * len(self.task.dataset.classes) * len(self.members)
         if not self._scores_batched or entries > MOST_SCORES:
             return None
-        return self.task.evaluate_members(self.model, part, self.place)
+        with self.fabric.autocast():
+            return self.task.evaluate_members(self.model, part, self.place)
 
     @torch.no_grad()
     def _end_epoch(self, epoch: int, progress: Progress, stop: StopAfterStep) -> None:

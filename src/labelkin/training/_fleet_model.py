@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from labelkin.objectives import Objective
+from labelkin.training._fleet_autocast import as_outside
 from labelkin.training._fleet_convolution import AsProducts
 from labelkin.training._model import Model
 
@@ -101,9 +102,10 @@ class Stack(nn.Module):
         given = {name: value for name, value in batch.items() if value is not None}
         module = self.members[0]
         convolutions: AbstractContextManager[Any] = AsProducts() if self.products else nullcontext()
+        device = self.stacked[0].device if len(self.stacked) else inputs[0].device
 
         def one(tensors: dict[str, Tensor], arguments: tuple[Any, ...], named: dict[str, Tensor]) -> Any:
-            with convolutions:
+            with convolutions, as_outside(device):  # convolutions are cast before they become products
                 return functional_call(module, tensors, arguments, named)
 
         return vmap(one, in_dims=(0, in_dims, 0))(dict(self._tensors()), inputs, given)

@@ -50,17 +50,17 @@ def forward(logits: Tensor, operands: Sequence[Tensor], options: Sequence[float]
     loss = -(edge_weights(depth, at.length[:, None].to(wide.dtype), options) * log_p).sum(-1)
     constant, mass = options[5:]
     loss = loss + constant - mass * operands[7][operands[0]] * log_prob.exp()
-    return loss, torch.cat([lse, log_prob[:, None]], -1)
+    return loss, torch.nn.functional.pad(torch.cat([lse, log_prob[:, None]], -1), (0, 1))  # no closed node is counted
 
 
 def backward(
     grad: Tensor, logits: Tensor, saved: Tensor, operands: Sequence[Tensor], options: Sequence[float]
 ) -> Tensor:
     at = _siblings(logits.shape[1], operands)
-    lse = saved[:, :-1]
+    lse, log_prob = saved[:, :-2], saved[:, -2]
     depth = torch.arange(1, lse.shape[1] + 1, dtype=saved.dtype)
     weight = edge_weights(depth, at.length[:, None].to(saved.dtype), options)
-    weight = weight + (options[6] * operands[7][operands[0]] * saved[:, -1].exp())[:, None]
+    weight = weight + (options[6] * operands[7][operands[0]] * log_prob.exp())[:, None]
     masked = logits.gather(1, at.columns) < lowest(logits.dtype)
     weight = (weight * grad[:, None]).masked_fill(masked, 0).flatten()[at.segment]
     lse = lse.masked_fill(masked, 0)  # finite, also where all siblings are masked

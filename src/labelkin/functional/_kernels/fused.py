@@ -26,7 +26,7 @@ COMPOSED: dict[str, Callable[[Tensor, Operands, Options], Tensor]] = {
 }
 SAVED: dict[str, Callable[[Operands], int]] = {
     "leaves": lambda operands: operands[4].shape[1] + 1,
-    "nodes": lambda operands: operands[5].shape[1] + 1,
+    "nodes": composed.saved_by_nodes,
     "classes": lambda operands: 2,
 }
 

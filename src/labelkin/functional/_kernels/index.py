@@ -14,22 +14,24 @@ Ints = npt.NDArray[np.int64]
 
 
 class Ragged(NamedTuple):
-    """The part of a tree above leaves of different depths, as R columns with siblings in adjacent columns.
+    """The part of a tree above leaves of different depths.
 
     A node is even when all leaves below it have the same depth. Below an even node the sum of the inner nodes'
-    probabilities does not depend on the logits, so this part ends there. R is 0 if the root is even.
+    probabilities does not depend on the logits, so this part has the G uneven nodes, in preorder and with the root first,
+    and their R children, with siblings next to each other. Both are 0 if the root is even.
     """
 
-    column: Tensor  # (R,) int32: the column of the logits
-    last: Tensor  # (R,) int32: the entry of the last sibling
-    begins: Tensor  # (R,) int32: 1 where a group of siblings begins
-    jumps: Tensor  # (J, R) int32: the entry 1, 2, 4, ... steps up; R stands for the root
-    up: Tensor  # (R,) int32: the entry of the parent; R stands for the root
-    weight: Tensor  # (R,) float32: number of inner nodes on a path from here to a leaf, or 1 if it varies
-    enter: Tensor  # (R,) int32: the node's preorder number in the whole tree
-    preorder: Tensor  # (R,) int32: the entries in preorder
-    first: Tensor  # (R,) int32: the position of each entry in that order
-    end: Tensor  # (R,) int32: the position of the last entry below it in that order
+    column: Tensor  # (R,) int32: the column of each child in the logits
+    weight: Tensor  # (R,) float32: number of inner nodes on a path from the child to a leaf, or 1 if it varies
+    above: Tensor  # (R,) int32: the uneven node above it
+    uneven: Tensor  # (R,) int32: the child's place among the uneven nodes; G if it is even
+    first: Tensor  # (G,) int32: where the children of each uneven node begin
+    count: Tensor  # (G,) int32: the number of its children
+    largest: Tensor  # (G,) int32: the uneven nodes by their number of children, the largest first
+    own: Tensor  # (G,) int32: the column of the uneven node itself; 0 for the root
+    jumps: Tensor  # (J, G) int32: the uneven node 1, 2, 4, ... steps up; the root stays itself
+    end: Tensor  # (G,) int32: the last uneven node at or below it
+    enter: Tensor  # (G,) int32: the preorder number in the whole tree
 
 
 class PathIndex(NamedTuple):
@@ -46,6 +48,10 @@ class PathIndex(NamedTuple):
     excess: Tensor  # (N,) float32: inner nodes strictly below an even node on a path to a leaf; 0 for other nodes
     begin: Tensor  # (N,) int32: preorder number
     finish: Tensor  # (N,) int32: preorder number after the last node below
+    closed: Tensor  # (M,) int32: nodes whose `excess` is above 0
+    watched: (
+        Tensor  # int32: the columns of their children; if all children of one are masked, its `excess` is not reached
+    )
     ragged: Ragged
 
 
@@ -79,6 +85,7 @@ def build(tree: TreeIndex) -> PathIndex:
     paths = _numpy(path_columns(in_order, tree))[:, : int(depth.max())]
     on_path = np.arange(paths.shape[1]) < depth[leaves[order], None]
     height, even = _heights(parent, depth, leaves)
+    excess = np.where(even, np.maximum(height - 1, 0), 0)
 
     def whole(values: Ints) -> Tensor:
         return torch.from_numpy(values.astype(np.int32)).to(device)
@@ -92,9 +99,11 @@ def build(tree: TreeIndex) -> PathIndex:
         child_column=whole(np.argsort(parent, kind="stable")),
         path=whole(np.where(on_path, paths + 1, 0)),
         length=whole(depth),
-        excess=torch.from_numpy(np.where(even, np.maximum(height - 1, 0), 0).astype(np.float32)).to(device),
+        excess=torch.from_numpy(excess.astype(np.float32)).to(device),
         begin=whole(enter),
         finish=whole(leave),
+        closed=whole(np.flatnonzero(excess)),
+        watched=whole(np.flatnonzero(excess[parent])),
         ragged=Ragged(*(part.to(device) for part in _ragged(parent, enter, leave, height, even))),
     )
 
@@ -111,29 +120,34 @@ def _heights(parent: Ints, depth: Ints, leaves: Ints) -> tuple[Ints, npt.NDArray
 
 
 def _ragged(parent: Ints, enter: Ints, leave: Ints, height: Ints, even: npt.NDArray[np.bool_]) -> list[Tensor]:
-    nodes = np.flatnonzero(~even[parent]) + 1
-    nodes = nodes[np.argsort(parent[nodes - 1], kind="stable")]
-    size = len(nodes)
-    entry = np.full(len(enter), size)
-    entry[nodes] = np.arange(size)
-    above = parent[nodes - 1]
-    begins = np.append(True, above[1:] != above[:-1])[:size]
-    starts = np.append(np.flatnonzero(begins), size)
-    last = np.repeat(starts[1:] - 1, np.diff(starts)) if size else np.zeros(0, dtype=np.int64)
-    up = np.append(np.where(above == 0, size, entry[above]), size)
+    uneven = np.flatnonzero(~even)
+    uneven = uneven[np.argsort(enter[uneven])]
+    size = len(uneven)
+    place = np.full(len(enter), size)
+    place[uneven] = np.arange(size)
+    children = np.flatnonzero(~even[parent]) + 1
+    children = children[np.argsort(place[parent[children - 1]], kind="stable")]
+    above = place[parent[children - 1]]
+    count = np.bincount(above, minlength=size)
+    up = place[parent[np.maximum(uneven - 1, 0)]] if size else uneven
+    up[:1] = 0
     jumps, jump = [], up
-    while (jump < size).any():
-        jumps.append(jump[:size])
+    while jump.any():
+        jumps.append(jump)
         jump = jump[jump]
-    preorder = np.argsort(enter[nodes])
-    place = np.empty(size, dtype=np.int64)
-    place[preorder] = np.arange(size)
-    end = np.searchsorted(enter[nodes][preorder], leave[nodes]) - 1
-    table = np.array(jumps, dtype=np.int64).reshape(len(jumps), size)
-    whole = [nodes - 1, last, begins, table, up[:size]]
-    rest = [enter[nodes], preorder, place, end]
-    weight = torch.from_numpy(np.where(even[nodes], height[nodes], 1).astype(np.float32))
-    return [*map(_int32, whole), weight, *map(_int32, rest)]
+    whole = [
+        above,
+        place[children],
+        np.cumsum(count) - count,
+        count,
+        np.argsort(-count, kind="stable"),
+        np.maximum(uneven - 1, 0),
+        np.array(jumps, dtype=np.int64).reshape(len(jumps), size),
+        np.searchsorted(enter[uneven], leave[uneven]) - 1,
+        enter[uneven],
+    ]
+    weight = torch.from_numpy(np.where(even[children], height[children], 1).astype(np.float32))
+    return [_int32(children - 1), weight, *map(_int32, whole)]
 
 
 def _int32(values: npt.NDArray[np.generic]) -> Tensor:

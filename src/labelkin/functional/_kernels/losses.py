@@ -16,7 +16,7 @@ from labelkin.functional._tree import TreeIndex
 
 SMALL = 512  # up to this width, the composed forms are as fast on the CPU
 LITTLE = 2**15  # the same for fewer logits than this
-LARGEST_RAGGED = 4096  # largest R of `Ragged` that the CUDA kernel can hold
+LARGEST_RAGGED = 4096  # largest G of `Ragged` that the CUDA kernel can hold
 
 
 class _Weights(NamedTuple):
@@ -42,14 +42,17 @@ def fits(logits: Tensor, target: Tensor, tree: TreeIndex) -> bool:
 def fits_hierarchical(logits: Tensor, target: Tensor, tree: TreeIndex) -> bool:
     """Return whether `hierarchical` accepts these arguments.
 
-    Leaves at different depths need CUDA and a tree that is not too large. On the CPU no logit may be masked.
+    Leaves at different depths need CUDA and a tree that is not too large. On the CPU no inner node may be masked.
     """
     if not fits(logits, target, tree):
         return False
-    ragged = path_index(tree).ragged.column.shape[0]
+    at = path_index(tree)
     if uses_triton(logits):
-        return ragged < LARGEST_RAGGED
-    return not ragged and not bool((logits < lowest(logits.dtype)).any())
+        return at.ragged.first.shape[0] <= LARGEST_RAGGED
+    if at.ragged.first.shape[0]:
+        return False
+    low = lowest(logits.dtype)
+    return bool(logits.amin() >= low) or not bool((logits.index_select(-1, at.watched) < low).any())
 
 
 def hierarchical_cross_entropy(
@@ -84,8 +87,7 @@ def convex_hierarchical(logits: Tensor, target: Tensor, tree: TreeIndex) -> Tens
 def hierarchical(logits: Tensor, target: Tensor, tree: TreeIndex, *, targets: str = "path") -> Tensor:
     """Compute 002 Eq. 2-3; see `labelkin.functional.hierarchical`.
 
-    The inner nodes' probabilities are summed in closed form below nodes whose leaves all have the same depth. If a
-    node is not masked but all its children are, the composed form gives a smaller sum.
+    The inner nodes' probabilities are summed in closed form below nodes whose leaves all have the same depth.
     """
     slope = 1.0 if targets == "path" else 0.0
     return _on_nodes(logits, target, tree, _Weights(base=1.0, slope=slope), mass=True)
@@ -99,8 +101,9 @@ def _on_leaves(logits: Tensor, target: Tensor, tree: TreeIndex, weights: _Weight
 def _on_nodes(logits: Tensor, target: Tensor, tree: TreeIndex, weights: _Weights, mass: bool = False) -> Tensor:
     at = path_index(tree)
     operands = [at.first, at.child_first, at.child_count, at.child_column, at.path, at.length, at.excess]
-    ragged = mass and at.ragged[0].shape[0] > 0
-    if ragged:
-        operands += [at.begin, at.finish, *at.ragged]
-    constant = float(at.path.shape[1] - 1) if mass and not ragged else 0.0
-    return fused("nodes", logits, target, operands, (*weights, constant, float(mass)))
+    if not mass:
+        return fused("nodes", logits, target, operands, (*weights, 0.0, 0.0))
+    operands += [at.begin, at.finish, at.closed, at.watched]
+    ragged = at.ragged.first.shape[0] > 0
+    constant = 0.0 if ragged else float(at.path.shape[1] - 1)
+    return fused("nodes", logits, target, [*operands, *at.ragged] if ragged else operands, (*weights, constant, 1.0))

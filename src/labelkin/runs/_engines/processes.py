@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from labelkin.runs._engines.attempt import CRASHED, ERROR, STOP, Event, Job, Retries
 from labelkin.runs._engines.reported import Shown
+from labelkin.runs._shared_data import sharing
 from labelkin.training import Interrupted, Progress, Silent, StopAfterStep
 
 COMMAND = [sys.executable, "-m", "labelkin.runs._engines.worker"]
@@ -75,6 +76,8 @@ def run_in_processes(
 ) -> Iterator[Event]:
     """Train `count` runs at once. After Ctrl-C, current runs are saved and no others begin.
 
+    The processes share one copy of each data set in memory; a GPU still gets a copy from each of them.
+
     Args:
         jobs: The runs.
         count: The number of processes.
@@ -93,7 +96,8 @@ def run_in_processes(
             workers[-1].give(job)
 
     try:
-        with StopAfterStep() as stop:
+        with sharing() as variables, StopAfterStep() as stop:
+            environment = {**(environment or {}), **(variables if count > 1 else {})}
             for job in _first(jobs, count):
                 begin(job)
             while any(worker.job for worker in workers):

@@ -1,0 +1,67 @@
+"""One copy of a data set for several processes.
+
+The first process that needs a data set reads it and writes its tensors to a file in a folder that the processes share. All of
+them then map this file into memory, so that the samples are in memory once, however many processes train on them.
+"""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from labelkin.data import ArraySplit, Dataset
+
+FOLDER = "LABELKIN_SHARED_DATA"  # names the folder in the environment of the processes
+PREFIX = "labelkin-data-"
+
+
+@contextmanager
+def sharing() -> Iterator[dict[str, str]]:
+    """Create a folder for shared data sets, yield the environment variable that names it, and remove the folder.
+
+    A process that has mapped a file keeps it in memory until it ends.
+    """
+    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
+        yield {FOLDER: folder}
+
+
+def shared(key: Callable[[], str], load: Callable[[], Dataset]) -> Dataset:
+    """Return a data set whose samples are mapped from the file that the processes share; outside of `sharing`, load it.
+
+    Image files that are read batch by batch are not copied. If the disk is too full for the file, the process keeps a copy of
+    its own.
+
+    Args:
+        key: Returns what identifies the data.
+        load: Reads the data set.
+    """
+    folder = os.environ.get(FOLDER)
+    if folder is None:
+        return load()
+    from filelock import FileLock
+
+    path = Path(folder) / f"{hashlib.sha256(key().encode()).hexdigest()}.pt"
+    with FileLock(path.with_suffix(".lock")):
+        if not path.exists():
+            dataset = load()
+            if not isinstance(dataset.train, ArraySplit) or not _written(dataset, path):
+                return dataset
+    # The file is from a process of the same user and the same command: its folder is readable by no other user.
+    mapped: Dataset = torch.load(path, mmap=True, weights_only=False)
+    return mapped
+
+
+def _written(dataset: Dataset, path: Path) -> bool:
+    """Write a data set to a file, whole or not at all, and return whether the disk had room for it."""
+    part = path.with_suffix(".part")
+    try:
+        torch.save(dataset, part)
+        part.replace(path)
+    except (OSError, RuntimeError):  # torch reports a full disk as a RuntimeError
+        part.unlink(missing_ok=True)
+        return False
+    return True
