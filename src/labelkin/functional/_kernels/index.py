@@ -26,7 +26,7 @@ class Ragged(NamedTuple):
     above: Tensor  # (R,) int32: the uneven node above it
     uneven: Tensor  # (R,) int32: the child's place among the uneven nodes; G if it is even
     first: Tensor  # (G,) int32: where the children of each uneven node begin
-    count: Tensor  # (G,) int32: the number of its children
+    size: Tensor  # (G,) int32: the number of its children
     largest: Tensor  # (G,) int32: the uneven nodes by their number of children, the largest first
     own: Tensor  # (G,) int32: the column of the uneven node itself; 0 for the root
     jumps: Tensor  # (J, G) int32: the uneven node 1, 2, 4, ... steps up; the root stays itself
@@ -49,9 +49,7 @@ class PathIndex(NamedTuple):
     begin: Tensor  # (N,) int32: preorder number
     finish: Tensor  # (N,) int32: preorder number after the last node below
     closed: Tensor  # (M,) int32: nodes whose `excess` is above 0
-    watched: (
-        Tensor  # int32: the columns of their children; if all children of one are masked, its `excess` is not reached
-    )
+    watched: Tensor  # int32: columns of their children; if all children of one are masked, its `excess` is not reached
     ragged: Ragged
 
 
