@@ -6,17 +6,23 @@
 - store: `labelkin runs list` on 10,000 runs, at most 2 s
 - trees: a tree of 100,000 classes from a file of each format, at most 2 s each
 - page: `labelkin report` on 20 objectives x 10 seeds, at most 25 MB
+- audit: `labelkin audit` on probabilities of 1,000,000 samples takes at most 1.5 times the memory of 100,000 samples: 1,000
+  classes in a .npz file of 4 GB, 100 classes in a .csv file of 0.7 GB
 """
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import NamedTuple
+
+import numpy as np
 
 
 class Measured(NamedTuple):
@@ -95,7 +101,79 @@ def page(folder: Path) -> Iterator[Measured]:
     yield Measured("report, 20 objectives x 10 seeds", (folder / "page.html").stat().st_size / 1e6, 25, "MB", seconds)
 
 
-CASES: dict[str, Callable[[Path], Iterator[Measured]]] = {"store": store, "trees": trees, "page": page}
+def audit(folder: Path) -> Iterator[Measured]:
+    if shutil.disk_usage(folder).free < 8e9:
+        print("audit: left out, because it needs 8 GB of disk")
+        return
+    for name, classes, write in (("npz", 1000, write_npz), ("csv", 100, write_csv)):
+        groups = {f"group {g}": [f"class {k}" for k in range(g, classes, 10)] for g in range(10)}
+        (folder / "tree.json").write_text(json.dumps(groups))
+        peaks, begun = [], perf_counter()
+        for count in (100_000, 1_000_000):
+            write(folder / f"p.{name}", count, classes)
+            begun = perf_counter()
+            peaks.append(peak_of("audit", folder / f"p.{name}", "--kind", "probs", "--taxonomy", folder / "tree.json"))
+            (folder / f"p.{name}").unlink()
+        note = f"times: {peaks[0]:.0f} MB and {peaks[1]:.0f} MB, the second in {perf_counter() - begun:.0f} s"
+        yield Measured(f"audit, 1,000,000 x {classes:,} .{name}, memory", peaks[1] / peaks[0], 1.5, "x", note)
+
+
+def peak_of(*arguments: object) -> float:
+    """Run a command in a process of its own; returns its peak memory in MB."""
+    command = [sys.executable, "-m", "labelkin", *map(str, arguments)]
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        said.seek(0)
+        if process.returncode:
+            raise SystemExit(f"{arguments[0]}: {said.read().decode()}")
+    return used.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
+
+
+def samples(count: int, classes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Random true classes, and probabilities in float32 that know them half of the time."""
+    make = np.random.default_rng(seed)
+    target = make.integers(0, classes, count)
+    logits = make.standard_normal((count, classes), dtype=np.float32)
+    logits[np.arange(count), target] += 4
+    powers = np.exp(logits)
+    return target, powers / powers.sum(1, keepdims=True)
+
+
+def write_npz(file: Path, count: int, classes: int) -> None:
+    at_once = 10_000
+    header = {"descr": "<f4", "fortran_order": False, "shape": (count, classes)}
+    targets = []
+    with zipfile.ZipFile(file, "w") as archive:
+        with archive.open("probs.npy", "w", force_zip64=True) as into:
+            np.lib.format.write_array_header_1_0(into, header)
+            for seed in range(count // at_once):
+                target, probs = samples(at_once, classes, seed)
+                targets.append(target)
+                into.write(probs.tobytes())
+        for name, array in (("target", np.concatenate(targets)), ("classes", np.array(names(classes)))):
+            with archive.open(f"{name}.npy", "w") as into:
+                np.lib.format.write_array(into, array)
+
+
+def write_csv(file: Path, count: int, classes: int) -> None:
+    target, probs = samples(1000, classes, 0)
+    lines = [
+        f"class {true},{','.join(f'{value:.5f}' for value in row)}\n"
+        for true, row in zip(target.tolist(), probs.tolist(), strict=True)
+    ]
+    with file.open("w") as into:
+        into.write(f"label,{','.join(names(classes))}\n")
+        for _ in range(count // len(lines)):
+            into.writelines(lines)
+
+
+def names(classes: int) -> list[str]:
+    return [f"class {k}" for k in range(classes)]
+
+
+CASES: dict[str, Callable[[Path], Iterator[Measured]]] = {"store": store, "trees": trees, "page": page, "audit": audit}
 
 
 def main() -> int:

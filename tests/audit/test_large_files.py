@@ -155,7 +155,7 @@ MEMORY = """
 import resource, sys
 from labelkin.audit import _predictions, _scores, audit
 _predictions.IN_MEMORY = _scores.IN_MEMORY = 2**20
-_scores.BLOCK = 2**19
+_scores.BLOCK = 2**17
 peaks = []
 for source in sys.argv[1:]:
     found = audit(source, kind="probs")
