@@ -145,7 +145,9 @@ class Plan:
         check_names("objectives", [arm.label for arm in self.arms])
         for name in CROSSED:
             if not getattr(self, name):
-                raise InputError(f"{name}: expected at least one value, got an empty list; write one value, or several to compare.")
+                raise InputError(
+                    f"{name}: expected at least one value, got an empty list; write one, or several to compare."
+                )
         for seed in self.seeds:
             check_count("seed", seed, least=0)
         if self.folds is not None:
