@@ -15,6 +15,7 @@ from labelkin.audit._schema import Floats
 BLOCK = 2**21  # numbers that are read at a time
 IN_MEMORY = 2**27  # bytes of scores; more stay in a file
 Columns = tuple[Tensor, ...]
+Change = Callable[[Tensor], Tensor]
 
 
 class Scores:
@@ -25,9 +26,13 @@ class Scores:
     """
 
     def __init__(
-        self, shape: tuple[int, int], read: Callable[[], Iterator[Tensor]], whole: Tensor | None = None
+        self,
+        shape: tuple[int, int],
+        read: Callable[[], Iterator[Tensor]],
+        whole: Tensor | None = None,
+        made: "tuple[Scores, Change] | None" = None,
     ) -> None:
-        self.shape, self._read, self._whole = shape, read, whole
+        self.shape, self._read, self._whole, self._made = shape, read, whole, made
 
     @classmethod
     def of(cls, values: Tensor) -> "Scores":
@@ -54,16 +59,19 @@ class Scores:
             yield slice(start, start + len(block)), block
             start += len(block)
 
-    def map(self, change: Callable[[Tensor], Tensor]) -> "Scores":
+    def map(self, change: Change) -> "Scores":
         """Return scores whose rows are changed each for itself: at once in memory, otherwise whenever they are read."""
         if self._whole is not None:
             return Scores.of(change(self._whole))
-        return Scores(self.shape, lambda: map(change, self._read()))
+        return Scores(self.shape, lambda: map(change, self._read()), made=(self, change))
 
     def take(self, samples: Tensor) -> "Scores":
         """Return the rows at these positions, which must ascend."""
         if self._whole is not None:
             return Scores.of(self._whole[samples])
+        if self._made is not None:  # rows that are not taken need not be changed
+            source, change = self._made
+            return source.take(samples).map(change)
 
         def read() -> Iterator[Tensor]:
             for place, block in self.blocks():
