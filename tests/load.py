@@ -1,4 +1,4 @@
-"""Measures what large inputs take, and fails if one of them takes more than its limit. For a quiet machine.
+"""Measures what large inputs take, and fails if one of them takes more than its limit. Seconds are those of the processor.
 
     python tests/load.py                # what `make load` runs
     python tests/load.py store trees    # some of them
@@ -19,7 +19,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import perf_counter, process_time
+from time import process_time
 from typing import NamedTuple
 
 import numpy as np
@@ -35,16 +35,32 @@ class Measured(NamedTuple):
     note: str = ""
 
 
-def labelkin(*arguments: object) -> str:
-    """Run a command in a process of its own; returns what it printed."""
-    told = subprocess.run([sys.executable, "-m", "labelkin", *map(str, arguments)], capture_output=True, text=True)
-    if told.returncode:
-        raise SystemExit(f"{arguments[0]}: {told.stderr}")
-    return told.stdout
+class Ran(NamedTuple):
+    """What a command in a process of its own printed, and the processor time in s and memory in MB that it took."""
+
+    lines: list[str]
+    seconds: float
+    megabytes: float
+
+
+def ran(*arguments: object) -> Ran:
+    """Run a command of labelkin."""
+    command = [sys.executable, "-m", "labelkin", *map(str, arguments)]
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(command, stdout=out, stderr=err)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        if process.returncode:
+            raise SystemExit(f"{arguments[0]}: {err.read().decode()}")
+        lines = out.read().decode().splitlines()
+    unit = 1 if sys.platform == "darwin" else 1024
+    return Ran(lines, used.ru_utime + used.ru_stime, used.ru_maxrss * unit / 1e6)
 
 
 def trained(folder: Path) -> Path:
-    labelkin("train", "digits", "--objective", "label-smoothing", "--epochs", 1, "--out", folder / "one")
+    ran("train", "digits", "--objective", "label-smoothing", "--epochs", 1, "--out", folder / "one")
     return folder / "one"
 
 
@@ -68,10 +84,9 @@ def store(folder: Path) -> Iterator[Measured]:
         [(0.1, k) for k in range(10_000)],
         ("final.json", "timing.json", "metrics.csv"),
     )
-    begun = perf_counter()
-    lines = labelkin("runs", "list", folder / "store").splitlines()
-    assert len(lines) == 10_001
-    yield Measured("runs list, 10,000 runs", perf_counter() - begun, 2, "s")
+    found = ran("runs", "list", folder / "store")
+    assert len(found.lines) == 10_001
+    yield Measured("runs list, 10,000 runs", found.seconds, 2, "s")
 
 
 def trees(folder: Path) -> Iterator[Measured]:
@@ -95,9 +110,8 @@ def page(folder: Path) -> Iterator[Measured]:
     one = trained(folder)
     files = tuple(file.name for file in one.iterdir() if file.name not in ("config.json", "lock"))
     copies(one, folder / "store", [(k / 40, seed) for k in range(20) for seed in range(10)], files)
-    begun = perf_counter()
-    labelkin("report", folder / "store", "-o", folder / "page.html", "--reference", "label-smoothing smoothing=0.0")
-    seconds = f"in {perf_counter() - begun:.0f} s"
+    found = ran("report", folder / "store", "-o", folder / "page.html", "--reference", "label-smoothing smoothing=0.0")
+    seconds = f"in {found.seconds:.0f} s"
     yield Measured("report, 20 objectives x 10 seeds", (folder / "page.html").stat().st_size / 1e6, 25, "MB", seconds)
 
 
@@ -108,27 +122,18 @@ def audit(folder: Path) -> Iterator[Measured]:
     for name, classes, write in (("npz", 1000, write_npz), ("csv", 100, write_csv)):
         groups = {f"group {g}": [f"class {k}" for k in range(g, classes, 10)] for g in range(10)}
         (folder / "tree.json").write_text(json.dumps(groups))
-        peaks, begun = [], perf_counter()
+        found = []
         for count in (100_000, 1_000_000):
             write(folder / f"p.{name}", count, classes)
-            begun = perf_counter()
-            peaks.append(peak_of("audit", folder / f"p.{name}", "--kind", "probs", "--taxonomy", folder / "tree.json"))
+            found.append(ran("audit", folder / f"p.{name}", "--kind", "probs", "--taxonomy", folder / "tree.json"))
             (folder / f"p.{name}").unlink()
-        note = f"times: {peaks[0]:.0f} MB and {peaks[1]:.0f} MB, the second in {perf_counter() - begun:.0f} s"
-        yield Measured(f"audit, 1,000,000 x {classes:,} .{name}, memory", peaks[1] / peaks[0], 1.5, "x", note)
-
-
-def peak_of(*arguments: object) -> float:
-    """Run a command in a process of its own; returns its peak memory in MB."""
-    command = [sys.executable, "-m", "labelkin", *map(str, arguments)]
-    with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        said.seek(0)
-        if process.returncode:
-            raise SystemExit(f"{arguments[0]}: {said.read().decode()}")
-    return used.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
+        less, more = found
+        note = (
+            f"times: {less.megabytes:.0f} and {more.megabytes:.0f} MB, in {less.seconds:.0f} and {more.seconds:.0f} s"
+        )
+        yield Measured(
+            f"audit, 1,000,000 x {classes:,} .{name}, memory", more.megabytes / less.megabytes, 1.5, "x", note
+        )
 
 
 def samples(count: int, classes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
