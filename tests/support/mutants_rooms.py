@@ -283,8 +283,8 @@ ROOM_MUTANTS = [
     Mutant(
         "audit: the fallback is chosen for uncalibrated probabilities",
         "audit/_decisions.py",
-        "if temperature == 1\n        else logits.take(half).map(lambda block: (block / temperature).softmax(-1))",
-        "if temperature\n        else rows.take(half)",
+        "if temperature != 1:",
+        "if temperature is None:",
         f"{AUDIT} -k fallback_thresholds",
     ),
     Mutant(

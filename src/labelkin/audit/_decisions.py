@@ -193,10 +193,9 @@ def fallback(
     assert given.prob_rows is not None
     temperature = 1.0 if scaling is None or scaling.note is not None else scaling.temperature
     rows, logits = given.prob_rows, given.logit_rows
-    fitted, probs = (
-        rows.take(half) if temperature == 1 else logits.take(half).map(lambda block: (block / temperature).softmax(-1))
-        for half in halves
-    )
+    fitted, probs = (rows.take(half) for half in halves)
+    if temperature != 1:
+        fitted, probs = (logits.take(half).map(lambda block: (block / temperature).softmax(-1)) for half in halves)
     chosen, measured = (
         _curve(part, given.target[half], tree) for part, half in zip((fitted, probs), halves, strict=True)
     )
