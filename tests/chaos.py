@@ -201,7 +201,8 @@ def own_workers(processes: list[int]) -> list[int]:
             titles[process] = Path(f"/proc/{process}/cmdline").read_bytes()
     if not any(b"raylet" in title for title in titles.values()):
         return list(titles)
-    return [process for process, title in titles.items() if title.startswith(b"ray::")]
+    agents = (b"ray::DashboardAgent", b"ray::RuntimeEnvAgent")  # Ray's server ends with them
+    return [process for process, title in titles.items() if title.startswith(b"ray::") and not title.startswith(agents)]
 
 
 class Chaos:
