@@ -63,7 +63,8 @@ fuzz: $(VENV)/ready
 chaos: $(VENV)/ready
 	$(BIN)/python tests/chaos.py --kills 100
 
-# A store of 10,000 runs, trees of 100,000 classes and a page of 200 runs, each within its limit. For a quiet machine.
+# A store of 10,000 runs, trees of 100,000 classes, a page of 200 runs and an audit of 1,000,000 samples, each within its limit. For a
+# quiet machine with 8 GB of disk.
 load: $(VENV)/ready
 	$(BIN)/python tests/load.py
 

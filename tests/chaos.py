@@ -3,9 +3,10 @@
     python tests/chaos.py --kills 100            # what `make chaos` runs
     python tests/chaos.py --kills 10 --only sweep,disk --seed 3
 
-A stop is SIGKILL or SIGINT to the command, a SIGKILL to one of its workers, or a SIGKILL to all of its processes; in `disk` the
-disk fills up instead, which needs the right to mount. The same command then has to finish and to leave the same bytes. Each
-command is a forked child, so that one process pays for the imports. Prints a line for each stop; exits 1 if any went wrong.
+A stop is SIGKILL or SIGINT to the command, a SIGKILL to one of its workers (in `ray` to one of Ray's, not to Ray itself), or a
+SIGKILL to all of its processes; in `disk` the disk fills up instead, which needs the right to mount. The same command then has
+to finish and to leave the same bytes. Each command is a forked child, so that one process pays for the imports. Prints a line
+for each stop; exits 1 if any went wrong.
 """
 
 import argparse
@@ -29,6 +30,10 @@ import numpy as np
 RUN = ("train", "digits", "--objective", "label-embedding", "--epochs", "3", "--batch-size", "128", "--out", "run")
 SWEEP = ("compare", "plan.yaml", "--out", "store")
 PLAN = "data: digits\nobjectives: [one-hot, label-smoothing]\nseeds: [0, 1]\ntraining: {epochs: 2, batch_size: 128}\n"
+TREE = {
+    "round": ["zero", "six", "eight", "nine"],
+    "straight": {"lines": ["one", "four", "seven"], "curves": ["two", "three", "five"]},
+}
 # Files with times, or that only an unfinished run has.
 VARYING = {"timing.json", "state.json", "lock"}
 MARK = "LABELKIN_CHAOS"
@@ -77,7 +82,13 @@ SCENARIOS = {
     "predict": Scenario(
         ("predict", "done", "new.npy", "-o", "out.csv", "--all-probs"), one_file("out.csv"), whole=True
     ),
+    "decide": Scenario(
+        ("decide", "scores.csv", "-o", "decided.csv", "--kind", "probs", "--taxonomy", "tree.json", "--explain"),
+        one_file("decided.csv"),
+        whole=True,
+    ),
     "disk": Scenario(RUN, run_files("run")),
+    "fleet": Scenario((*SWEEP, "--fleet", "4"), run_files("store")),
     "ray": Scenario((*SWEEP, "--engine", "ray", "--jobs", "2"), run_files("store"), workers=True),
 }
 
@@ -170,7 +181,7 @@ def stop(pid: int, how: str, choose: random.Random) -> str:
     """Stop a command; returns what was done. A worker is any process that the command started."""
     workers = group(pid)
     try:
-        if how == "worker" and workers:
+        if how == "worker" and (workers := own_workers(workers)):
             os.kill(choose.choice(workers), signal.SIGKILL)
         elif how == "all":
             kill_all([pid, *workers])
@@ -180,6 +191,18 @@ def stop(pid: int, how: str, choose: random.Random) -> str:
     except ProcessLookupError:
         return "too late"
     return how
+
+
+def own_workers(processes: list[int]) -> list[int]:
+    """Those of a command's processes that train: with Ray its workers, which it titles, and not its servers; otherwise all."""
+    titles = {}
+    for process in processes:
+        with suppress(OSError):  # it ended meanwhile
+            titles[process] = Path(f"/proc/{process}/cmdline").read_bytes()
+    if not any(b"raylet" in title for title in titles.values()):
+        return list(titles)
+    agents = (b"ray::DashboardAgent", b"ray::RuntimeEnvAgent")  # Ray's server ends with them
+    return [process for process, title in titles.items() if title.startswith(b"ray::") and not title.startswith(agents)]
 
 
 class Chaos:
@@ -198,6 +221,7 @@ class Chaos:
         base.mkdir()
         (base / "plan.yaml").write_text(PLAN)
         np.save(base / "new.npy", np.random.default_rng(0).integers(0, 256, (2000, 1, 8, 8), dtype=np.uint8))
+        write_scores(base)
         here((*RUN[:-1], "done"), base)
         if "report" in names:
             here((*SWEEP[:3], "done-store"), base)
@@ -295,6 +319,14 @@ class Chaos:
         print(f"{name:8} {label:24} {'; '.join(problems) or 'same bytes'}", flush=True)
         if not problems:
             shutil.rmtree(place, ignore_errors=True)
+
+
+def write_scores(folder: Path) -> None:
+    """Write random probabilities of ten classes, and a tree over them."""
+    names = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+    probs = np.random.default_rng(0).dirichlet(np.ones(10), 20_000)
+    np.savetxt(folder / "scores.csv", probs, "%.6f", delimiter=",", header=",".join(names), comments="")
+    (folder / "tree.json").write_text(json.dumps(TREE))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Measures what large inputs take, and fails if one of them takes more than its limit. For a quiet machine.
+"""Measures what large inputs take, and fails if one of them takes more than its limit. Seconds are those of the processor.
 
     python tests/load.py                # what `make load` runs
     python tests/load.py store trees    # some of them
@@ -6,17 +6,23 @@
 - store: `labelkin runs list` on 10,000 runs, at most 2 s
 - trees: a tree of 100,000 classes from a file of each format, at most 2 s each
 - page: `labelkin report` on 20 objectives x 10 seeds, at most 25 MB
+- audit: `labelkin audit` on probabilities of 1,000,000 samples takes at most 1.5 times the memory of 100,000 samples: 1,000
+  classes in a .npz file of 4 GB, 100 classes in a .csv file of 0.7 GB
 """
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import perf_counter, process_time
+from time import process_time
 from typing import NamedTuple
+
+import numpy as np
 
 
 class Measured(NamedTuple):
@@ -29,16 +35,32 @@ class Measured(NamedTuple):
     note: str = ""
 
 
-def labelkin(*arguments: object) -> str:
-    """Run a command in a process of its own; returns what it printed."""
-    told = subprocess.run([sys.executable, "-m", "labelkin", *map(str, arguments)], capture_output=True, text=True)
-    if told.returncode:
-        raise SystemExit(f"{arguments[0]}: {told.stderr}")
-    return told.stdout
+class Ran(NamedTuple):
+    """What a command in a process of its own printed, and the processor time in s and memory in MB that it took."""
+
+    lines: list[str]
+    seconds: float
+    megabytes: float
+
+
+def ran(*arguments: object) -> Ran:
+    """Run a command of labelkin."""
+    command = [sys.executable, "-m", "labelkin", *map(str, arguments)]
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(command, stdout=out, stderr=err)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        if process.returncode:
+            raise SystemExit(f"{arguments[0]}: {err.read().decode()}")
+        lines = out.read().decode().splitlines()
+    unit = 1 if sys.platform == "darwin" else 1024
+    return Ran(lines, used.ru_utime + used.ru_stime, used.ru_maxrss * unit / 1e6)
 
 
 def trained(folder: Path) -> Path:
-    labelkin("train", "digits", "--objective", "label-smoothing", "--epochs", 1, "--out", folder / "one")
+    ran("train", "digits", "--objective", "label-smoothing", "--epochs", 1, "--out", folder / "one")
     return folder / "one"
 
 
@@ -62,10 +84,9 @@ def store(folder: Path) -> Iterator[Measured]:
         [(0.1, k) for k in range(10_000)],
         ("final.json", "timing.json", "metrics.csv"),
     )
-    begun = perf_counter()
-    lines = labelkin("runs", "list", folder / "store").splitlines()
-    assert len(lines) == 10_001
-    yield Measured("runs list, 10,000 runs", perf_counter() - begun, 2, "s")
+    found = ran("runs", "list", folder / "store")
+    assert len(found.lines) == 10_001
+    yield Measured("runs list, 10,000 runs", found.seconds, 2, "s")
 
 
 def trees(folder: Path) -> Iterator[Measured]:
@@ -89,13 +110,75 @@ def page(folder: Path) -> Iterator[Measured]:
     one = trained(folder)
     files = tuple(file.name for file in one.iterdir() if file.name not in ("config.json", "lock"))
     copies(one, folder / "store", [(k / 40, seed) for k in range(20) for seed in range(10)], files)
-    begun = perf_counter()
-    labelkin("report", folder / "store", "-o", folder / "page.html", "--reference", "label-smoothing smoothing=0.0")
-    seconds = f"in {perf_counter() - begun:.0f} s"
+    found = ran("report", folder / "store", "-o", folder / "page.html", "--reference", "label-smoothing smoothing=0.0")
+    seconds = f"in {found.seconds:.0f} s"
     yield Measured("report, 20 objectives x 10 seeds", (folder / "page.html").stat().st_size / 1e6, 25, "MB", seconds)
 
 
-CASES: dict[str, Callable[[Path], Iterator[Measured]]] = {"store": store, "trees": trees, "page": page}
+def audit(folder: Path) -> Iterator[Measured]:
+    if shutil.disk_usage(folder).free < 8e9:
+        print("audit: left out, because it needs 8 GB of disk")
+        return
+    for name, classes, write in (("npz", 1000, write_npz), ("csv", 100, write_csv)):
+        groups = {f"group {g}": [f"class {k}" for k in range(g, classes, 10)] for g in range(10)}
+        (folder / "tree.json").write_text(json.dumps(groups))
+        found = []
+        for count in (100_000, 1_000_000):
+            write(folder / f"p.{name}", count, classes)
+            found.append(ran("audit", folder / f"p.{name}", "--kind", "probs", "--taxonomy", folder / "tree.json"))
+            (folder / f"p.{name}").unlink()
+        less, more = found
+        note = (
+            f"times: {less.megabytes:.0f} and {more.megabytes:.0f} MB, in {less.seconds:.0f} and {more.seconds:.0f} s"
+        )
+        yield Measured(
+            f"audit, 1,000,000 x {classes:,} .{name}, memory", more.megabytes / less.megabytes, 1.5, "x", note
+        )
+
+
+def samples(count: int, classes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Random true classes, and probabilities in float32 that know them half of the time."""
+    make = np.random.default_rng(seed)
+    target = make.integers(0, classes, count)
+    logits = make.standard_normal((count, classes), dtype=np.float32)
+    logits[np.arange(count), target] += 4
+    powers = np.exp(logits)
+    return target, powers / powers.sum(1, keepdims=True)
+
+
+def write_npz(file: Path, count: int, classes: int) -> None:
+    at_once = 10_000
+    header = {"descr": "<f4", "fortran_order": False, "shape": (count, classes)}
+    targets = []
+    with zipfile.ZipFile(file, "w") as archive:
+        with archive.open("probs.npy", "w", force_zip64=True) as into:
+            np.lib.format.write_array_header_1_0(into, header)
+            for seed in range(count // at_once):
+                target, probs = samples(at_once, classes, seed)
+                targets.append(target)
+                into.write(probs.tobytes())
+        for name, array in (("target", np.concatenate(targets)), ("classes", np.array(names(classes)))):
+            with archive.open(f"{name}.npy", "w") as into:
+                np.lib.format.write_array(into, array)
+
+
+def write_csv(file: Path, count: int, classes: int) -> None:
+    target, probs = samples(1000, classes, 0)
+    lines = [
+        f"class {true},{','.join(f'{value:.5f}' for value in row)}\n"
+        for true, row in zip(target.tolist(), probs.tolist(), strict=True)
+    ]
+    with file.open("w") as into:
+        into.write(f"label,{','.join(names(classes))}\n")
+        for _ in range(count // len(lines)):
+            into.writelines(lines)
+
+
+def names(classes: int) -> list[str]:
+    return [f"class {k}" for k in range(classes)]
+
+
+CASES: dict[str, Callable[[Path], Iterator[Measured]]] = {"store": store, "trees": trees, "page": page, "audit": audit}
 
 
 def main() -> int:

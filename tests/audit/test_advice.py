@@ -13,6 +13,7 @@ from labelkin import Taxonomy, decide
 from labelkin.audit import Audit, Crm, Difference, Fallback, FallbackPoint, Saving, audit
 from labelkin.audit._advice import advise, fallback_sentence
 from labelkin.audit._risk import MOST_LEVELS, expected_risk, level_risks
+from labelkin.audit._scores import Scores
 from labelkin.audit._statistics import saving
 
 PAIRS = Taxonomy.from_nested({"a": {"aa": ["0", "1"], "ab": ["2", "3"]}, "b": {"ba": ["4", "5"], "bb": ["6", "7"]}})
@@ -216,7 +217,7 @@ def test_the_risk_is_that_of_all_orders_of_equally_confident_samples():
 def test_the_risks_of_the_levels_are_the_literal_loop():
     logits, target = drawn()
     probs = torch.from_numpy(logits[:301]).softmax(-1)
-    found = level_risks(probs, torch.from_numpy(target[:301]), PAIRS)
+    found = level_risks(Scores.of(probs), torch.from_numpy(target[:301]), PAIRS)
     assert [(level.depth, level.groups, level.is_classes) for level in found] == [
         (3, 8, True),
         (2, 4, False),
@@ -241,9 +242,12 @@ def test_the_risk_does_not_depend_on_the_order_of_samples_or_classes():
     probs, true = torch.from_numpy(logits[:200]).softmax(-1), torch.from_numpy(target[:200])
     order, names = torch.randperm(200, generator=torch.Generator().manual_seed(0)), [5, 2, 7, 0, 1, 6, 3, 4]
     place = torch.tensor([names.index(k) for k in range(8)])
-    expected = level_risks(probs, true, PAIRS)
+    expected = level_risks(Scores.of(probs), true, PAIRS)
     renamed = PAIRS.reorder([str(k) for k in names])
-    for found in (level_risks(probs[order], true[order], PAIRS), level_risks(probs[:, names], place[true], renamed)):
+    for found in (
+        level_risks(Scores.of(probs[order]), true[order], PAIRS),
+        level_risks(Scores.of(probs[:, names]), place[true], renamed),
+    ):
         for level, other in zip(found, expected, strict=True):
             assert level.risk == pytest.approx(other.risk)
             assert level[:3] == other[:3]
@@ -255,12 +259,14 @@ def test_levels_are_few_and_differ():
         deep = {f"n{k}": deep, f"l{k}": [str(k)]}
     tree = Taxonomy.from_nested({"only": deep}).reorder([str(k) for k in range(12)])
     probs = torch.full((5, 12), 1 / 12, dtype=torch.float64)
-    found = level_risks(probs, torch.zeros(5, dtype=torch.long), tree)
+    found = level_risks(Scores.of(probs), torch.zeros(5, dtype=torch.long), tree)
     sizes = [level.groups for level in found]
     assert len(found) == MOST_LEVELS
     assert sizes[0] == 12
     assert found[0].is_classes
     assert sizes == sorted(set(sizes), reverse=True)
     assert sizes[-1] == 2  # below the single child of the root
-    flat = level_risks(probs, torch.zeros(5, dtype=torch.long), Taxonomy.from_nested([str(k) for k in range(12)]))
+    flat = level_risks(
+        Scores.of(probs), torch.zeros(5, dtype=torch.long), Taxonomy.from_nested([str(k) for k in range(12)])
+    )
     assert [level.groups for level in flat] == [12]

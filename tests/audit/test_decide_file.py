@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from labelkin import InputError, Taxonomy, decide
-from labelkin.audit import _decide_file, _stream, decide_file
+from labelkin.audit import _decide_file, _read_files, decide_file
 
 TREE = Taxonomy.from_nested({"animal": {"pet": ["cat", "dog"], "farm": ["cow"]}, "vehicle": ["car", "bus"]})
 CLASSES = TREE.classes
@@ -54,7 +54,7 @@ def strict() -> Iterator[None]:
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_stream, "MOST_ROWS", 7)
+    monkeypatch.setattr(_read_files, "MOST_ROWS", 7)
 
 
 def decided(tmp_path: Path, logits: Tensor, **options: Any) -> list[dict[str, str]]:
@@ -217,7 +217,7 @@ def test_decisions_do_not_depend_on_the_chunks(tmp_path: Path, monkeypatch: pyte
     texts, compared = [], []
     monkeypatch.setattr(_decide_file, "warn_of_shift", lambda _, sample: compared.append(sample) or False)
     for size in (1, 10, 4096):
-        monkeypatch.setattr(_stream, "MOST_ROWS", size)
+        monkeypatch.setattr(_read_files, "MOST_ROWS", size)
         decided(tmp_path, logits, coverage=0.8, labeled=labeled)
         texts.append((tmp_path / "out.csv").read_text())
     assert texts[0] == texts[1] == texts[2]
@@ -298,7 +298,7 @@ def test_an_input_is_never_replaced(tmp_path: Path):
 
 
 def test_an_error_in_a_late_row_leaves_the_old_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(_stream, "MOST_ROWS", 2)
+    monkeypatch.setattr(_read_files, "MOST_ROWS", 2)
     logits, _ = scores_of(9)
     decided(tmp_path, logits)
     before = (tmp_path / "out.csv").read_text()

@@ -311,15 +311,15 @@ ROOM_MUTANTS = [
     Mutant(
         "audit: the reliability after scaling is that before it",
         "audit/_decisions.py",
-        "(_reliability(found[0]), _reliability(found[1]))",
-        "(_reliability(found[0]), _reliability(found[0]))",
+        "(_reliability(before.calibration), _reliability(after.calibration))",
+        "(_reliability(before.calibration), _reliability(before.calibration))",
         "test_advice.py -k reliability_diagrams",
     ),
     Mutant(
         "audit: the fallback is chosen for uncalibrated probabilities",
         "audit/_decisions.py",
-        "given.probs if temperature == 1 else (given.logits / temperature).softmax(-1)",
-        "given.probs",
+        "if temperature != 1:",
+        "if temperature is None:",
         f"{AUDIT} -k fallback_thresholds",
     ),
     Mutant(
@@ -815,8 +815,8 @@ ROOM_MUTANTS = [
     Mutant(
         "decide: the prior of the temperature pushes away from 1",
         "decide/_temperature.py",
-        "of_data + log_sharpness",
-        "of_data - log_sharpness",
+        "expected - true + log_sharpness",
+        "expected - true - log_sharpness",
         f"{CALIBRATED} -k most_probable",
     ),
     Mutant(
@@ -1003,10 +1003,45 @@ ROOM_MUTANTS = [
     ),
     Mutant(
         "decide: the whole table is read at once",
-        "audit/_stream.py",
+        "audit/_read_files.py",
         "list(islice(rows, size))",
         "list(rows)",
         "test_decide_file.py -k same_memory",
+    ),
+    Mutant(
+        "audit: rows of a file are taken by their position in a block",
+        "audit/_scores.py",
+        "yield block[samples[first:end] - place.start]",
+        "yield block[(samples[first:end] - place.start) // 2]",
+        "test_large_files.py -k like_tensors",
+    ),
+    Mutant(
+        "audit: the scores of a large table stay in memory",
+        "audit/_scores.py",
+        "if self._file is None and self._shape[0]",
+        "if False and self._shape[0]",
+        "test_large_files.py -k same_memory",
+    ),
+    Mutant(
+        "audit: the reliability of blocks of samples is not weighted by their number",
+        "audit/_decisions.py",
+        ".nan_to_num() * samples).sum(0) / total",
+        ".nan_to_num()).mean(0)",
+        "test_large_files.py -k stays_in_its_file",
+    ),
+    Mutant(
+        "files: the checksum of an array that stays in its file is not compared",
+        "_numpy_files.py",
+        "if self._is_checked and",
+        "if",
+        "test_large_files.py -k damaged",
+    ),
+    Mutant(
+        "decide: a temperature from blocks counts each block once",
+        "decide/_temperature.py",
+        "1 / count, dtype",
+        "1 / len(logits), dtype",
+        "test_large_files.py -k temperature",
     ),
     Mutant(
         "decide: any .csv file is replaced",

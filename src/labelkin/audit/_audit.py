@@ -196,11 +196,11 @@ def _measure(
 ) -> Audit:
     """Compute all parts of the audit."""
     halves = split_if_enough(len(given.target), seed)
-    scaling = None if given.probs is None or halves is None else fit_temperature(given, halves)
+    scaling = None if given.prob_rows is None or halves is None else fit_temperature(given, halves)
     structured = has_structure(given)
     quality, on_tree = basics(given), None if tree is None else hierarchy(given, tree)
     decisions = tuple(_decisions(given, halves, scaling, tree, costs))
-    answers = None if given.probs is None or halves is None else _fallback(given, halves, scaling, tree)
+    answers = None if given.prob_rows is None or halves is None else _fallback(given, halves, scaling, tree)
     return Audit(
         source=given.source,
         kind=given.kind,
@@ -211,14 +211,14 @@ def _measure(
         advice=advise(
             decisions,
             answers,
-            has_probs=given.probs is not None,
+            has_probs=given.prob_rows is not None,
             has_costs=tree is not None or costs is not None,
         ),
         basics=quality,
         hierarchy=on_tree,
         cost=None if costs is None else cost(given, costs),
         worst=worst(given, tree, costs, top=top),
-        calibration=None if given.probs is None else calibration(given, halves, scaling),
+        calibration=None if given.prob_rows is None else calibration(given, halves, scaling),
         crm=decisions,
         fallback=answers,
         structure=structure(given, halves, tree) if structured else None,
@@ -233,12 +233,12 @@ def _decisions(
     given: Predictions, halves: Halves | None, scaling: Scaling | None, tree: Taxonomy | None, costs: Tensor | None
 ) -> Iterator[deciding.Crm]:
     """Yield least-cost decisions by the tree and by the costs: on all samples, and calibrated on the measured half."""
-    if given.probs is None:
+    if given.prob_rows is None:
         return
     for by_tree, by_costs in ((True, None), (False, costs)):
         if (tree if by_tree else by_costs) is None:
             continue
-        yield crm(given.probs, given.target, tree, by_costs, temperature=1.0)
+        yield crm(given.prob_rows, given.target, tree, by_costs, temperature=1.0)
         if halves is not None and scaling is not None and scaling.note is None:
             target = given.target[halves.measured]
             yield crm(scaling.probs, target, tree, by_costs, temperature=scaling.temperature)
@@ -258,7 +258,7 @@ def _left_out(given: Predictions, halves: Halves | None, tree: Taxonomy | None, 
             "Severity, hierarchical distance, hierarchical precision, recall and F1, and CRM by a tree need a taxonomy "
             "(--taxonomy). A tree learned from the same mistakes would make them look better than they are."
         )
-    if given.probs is None:
+    if given.prob_rows is None:
         yield "Top-5 accuracy, calibration, CRM and fallback need logits or probabilities, not predicted labels."
     elif halves is None:
         yield f"Temperature, fallback and stability need at least {LEAST_SAMPLES} samples, to split them into halves."

@@ -117,12 +117,14 @@ def class_confusions(given: Predictions, samples: Tensor | None = None) -> Class
     """
     target = given.target if samples is None else given.target[samples]
     size = len(given.classes)
-    if given.probs is None:
+    if given.prob_rows is None:
         predicted = given.predicted if samples is None else given.predicted[samples]
         counts = metrics.confusion_matrix(predicted, target, size).double()
     else:
-        probs = given.probs if samples is None else given.probs[samples]
-        counts = torch.zeros(size, size, dtype=torch.float64).index_add_(0, target, probs)
+        probs = given.prob_rows if samples is None else given.prob_rows.take(samples)
+        counts = torch.zeros(size, size, dtype=torch.float64)
+        for place, block in probs.blocks():
+            counts.index_add_(0, target[place], block)
     relation = confusion(counts)
     return ClassConfusions(counts, (1 - (relation + relation.T) / 2).fill_diagonal_(0))
 

@@ -22,6 +22,7 @@ from labelkin.audit._doubts import first_matches
 from labelkin.audit._names import FROM_TREE, TreeChoice, is_built_in, load_taxonomy, read_names, restrict_tree
 from labelkin.audit._predictions import Predictions, check_predictions, checked_probs, doubt, read_raw
 from labelkin.audit._schema import Fields
+from labelkin.audit._scores import Scores
 from labelkin.audit._stream import Chunk, Stream, open_stream
 from labelkin.decide import ANSWER_KINDS, GuaranteeKind, Rule
 from labelkin.decide import explain as explanations
@@ -150,7 +151,7 @@ def decide_file(
     fields = Fields(target, None, scores, columns)
     stream = open_stream(Path(source), kind, fields)
     first = next(stream.chunks)
-    question = doubt(first.scores) if stream.kind == "logits" else None
+    question = doubt(Scores.of(torch.from_numpy(first.scores))) if stream.kind == "logits" else None
     if question is not None:
         warnings.warn(question, stacklevel=2)
     whole = load_taxonomy(taxonomy)
@@ -218,7 +219,7 @@ def _labeled(path: str | os.PathLike[str], stream: Stream, fields: Fields, names
                 f"labeled: {path} must have the same classes as the other file; the difference is {listed(unknown)}."
             )
         order = [raw.names.index(name) for name in stream.names]
-        raw = raw._replace(scores=raw.scores[:, order], names=stream.names)
+        raw = raw._replace(scores=raw.scores.map(lambda block: block[:, order]), names=stream.names)
     return check_predictions(raw, names, os.fspath(path))
 
 
@@ -270,7 +271,9 @@ def _write(
 
 def _probs(chunk: Chunk, stream: Stream, temperature: float) -> Tensor:
     is_logits = stream.kind == "logits"
-    scores = torch.from_numpy(chunk.scores) if is_logits else checked_probs(chunk.scores, chunk.sample_names)[0]
+    scores = torch.from_numpy(chunk.scores)
+    if not is_logits:
+        scores = checked_probs(Scores.of(scores), chunk.sample_names)[0].tensor()
     return scaled_scores(scores, is_logits=is_logits, temperature=temperature)
 
 

@@ -34,13 +34,13 @@ class Ready(NamedTuple):
         self, labeled: Predictions, *, temperature: float | None, coverage: float | None, by: GuaranteeKind, seed: int
     ) -> "Ready":
         """Return the rule with temperature and guarantee from labeled samples; see `decide.Rule.fitted`."""
-        assert labeled.logits is not None
-        is_logits = labeled.kind == "logits"
-        given = labeled.logits if is_logits else labeled.probs
+        is_logits, logits = labeled.kind == "logits", labeled.logits
+        given = logits if is_logits else labeled.probs
+        assert logits is not None
         assert given is not None
         scores: Tensor = given
         rule, probs = self.rule.fitted(
-            labeled.logits,
+            logits,
             labeled.target,
             coverage=coverage,
             temperature=temperature,

@@ -1,6 +1,7 @@
 """Calibration, least-cost decisions and fallback; values are fitted on one half of the samples and measured on the other."""
 
 import warnings
+from collections.abc import Sequence
 from math import nan
 from typing import NamedTuple
 
@@ -9,16 +10,16 @@ from torch import Tensor
 
 from labelkin import metrics
 from labelkin.audit._decision_findings import Crm, Fallback, FallbackPoint
-from labelkin.audit._findings import Calibrated, Calibration, Difference, Reliability
+from labelkin.audit._findings import Calibrated, Calibration, Reliability
 from labelkin.audit._measures import BEST
 from labelkin.audit._predictions import Predictions
 from labelkin.audit._risk import level_risks
+from labelkin.audit._scores import Scores
 from labelkin.audit._statistics import mean_difference, ratio_difference, saving
 from labelkin.decide import (
     Decided,
     Halves,
     OperatingCurve,
-    Rules,
     Temperature,
     compare_rules,
     node_probs,
@@ -41,42 +42,77 @@ class Scaling(NamedTuple):
     """
 
     temperature: float
-    probs: Tensor
+    probs: Scores
     note: str | None
 
 
 def fit_temperature(given: Predictions, halves: Halves) -> Scaling:
     """Fit a temperature on one half of the samples and apply it to the other half."""
-    assert given.logits is not None
+    assert given.logit_rows is not None
+    fitted, target = given.logit_rows.take(halves.fitted), given.target[halves.fitted]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        scale = Temperature().fit(given.logits[halves.fitted], given.target[halves.fitted])
+        scale = Temperature().fit_blocks(lambda: ((block, target[place]) for place, block in fitted.blocks()))
     assert scale.value is not None
-    probs = scale.apply(given.logits[halves.measured]).softmax(-1)
+    probs = given.logit_rows.take(halves.measured).map(lambda block: scale.apply(block).softmax(-1))
     return Scaling(scale.value, probs, str(caught[0].message) if caught else None)
 
 
 def calibration(given: Predictions, halves: Halves | None, scaling: Scaling | None) -> Calibration:
     """Return the calibration of all samples, and the effect of the fitted temperature on the measured half."""
-    assert given.probs is not None
-    found = metrics.expected_calibration_error(given.probs, given.target)
+    assert given.prob_rows is not None
+    found = _quality(given.prob_rows, given.target)
     return Calibration(
-        found.error,
-        metrics.brier_score(given.probs, given.target).mean,
-        float(given.probs.amax(-1).mean()),
-        _reliability(found),
+        found.calibration.error,
+        float(found.briers.mean()),
+        float(found.confidence.mean()),
+        _reliability(found.calibration),
         None if halves is None or scaling is None else _scaled(given, halves, scaling),
     )
 
 
 def _scaled(given: Predictions, halves: Halves, scaling: Scaling) -> Calibrated:
-    assert given.probs is not None
-    before, target = given.probs[halves.measured], given.target[halves.measured]
-    found = [metrics.expected_calibration_error(probs, target) for probs in (before, scaling.probs)]
-    briers = [metrics.brier_score(probs, target).values for probs in (before, scaling.probs)]
-    counts, errors = (len(halves.fitted), len(halves.measured)), (found[0].error, found[1].error)
-    diagrams = (_reliability(found[0]), _reliability(found[1]))
-    return Calibrated(scaling.temperature, *counts, *errors, mean_difference(*briers), *diagrams)
+    assert given.prob_rows is not None
+    target = given.target[halves.measured]
+    before, after = (_quality(probs, target) for probs in (given.prob_rows.take(halves.measured), scaling.probs))
+    counts, errors = (len(halves.fitted), len(halves.measured)), (before.calibration.error, after.calibration.error)
+    diagrams = (_reliability(before.calibration), _reliability(after.calibration))
+    return Calibrated(scaling.temperature, *counts, *errors, mean_difference(before.briers, after.briers), *diagrams)
+
+
+class _Quality(NamedTuple):
+    """How good probabilities are: their calibration, and (n,) Brier score and largest probability of each sample."""
+
+    calibration: metrics.Calibration
+    briers: Tensor
+    confidence: Tensor
+
+
+def _quality(probs: Scores, target: Tensor) -> _Quality:
+    parts: list[metrics.Calibration] = []
+
+    def measured(block: Tensor, true: Tensor) -> tuple[Tensor, Tensor]:
+        parts.append(metrics.expected_calibration_error(block, true))
+        return metrics.brier_score(block, true).values, block.amax(-1)
+
+    briers, confidence = probs.each(measured, target)
+    return _Quality(_joined(parts), briers, confidence)
+
+
+def _joined(parts: Sequence[metrics.Calibration]) -> metrics.Calibration:
+    """Return the calibration of all samples from that of disjoint parts of them."""
+    if len(parts) == 1:
+        return parts[0]
+    samples = torch.stack([part.samples for part in parts])
+    total = samples.sum(0)
+    confidence, accuracy = (
+        (torch.stack([getattr(part, name) for part in parts]).nan_to_num() * samples).sum(0) / total
+        for name in ("confidence", "accuracy")
+    )
+    apart = (confidence - accuracy).abs()
+    return metrics.Calibration(
+        float((apart.nan_to_num() * total).sum() / total.sum()), apart, total, confidence, accuracy
+    )
 
 
 def _reliability(found: metrics.Calibration) -> Reliability:
@@ -84,7 +120,25 @@ def _reliability(found: metrics.Calibration) -> Reliability:
     return Reliability(*(tuple(part) for part in bins))
 
 
-def crm(probs: Tensor, target: Tensor, tree: Taxonomy | None, costs: Tensor | None, *, temperature: float) -> Crm:
+class _Outcome(NamedTuple):
+    """(n,) what the decisions of a rule are, and lead to.
+
+    Attributes:
+        answer: The classes.
+        right: Whether they are the true ones.
+        far: Their distance from the true class in the tree.
+        far_at_5: The mean distance of the five best classes.
+        paid: Their cost by the costs, or by the tree without costs.
+    """
+
+    answer: Tensor
+    right: Tensor
+    far: Tensor
+    far_at_5: Tensor
+    paid: Tensor
+
+
+def crm(probs: Scores, target: Tensor, tree: Taxonomy | None, costs: Tensor | None, *, temperature: float) -> Crm:
     """Compare the class of least expected cost with the most probable class.
 
     Args:
@@ -94,8 +148,15 @@ def crm(probs: Tensor, target: Tensor, tree: Taxonomy | None, costs: Tensor | No
         costs: (K, K) costs, or None for heights in the tree.
         temperature: The temperature of `probs`.
     """
-    found = compare_rules(probs, target, tree, costs=costs, k=min(BEST, probs.shape[1]))
-    before, after = found.before, found.after
+    best = min(BEST, probs.shape[1])
+
+    def outcomes(block: Tensor, true: Tensor) -> tuple[Tensor, ...]:
+        found = compare_rules(block, true, tree, costs=costs, k=best)
+        return (*_outcome(found.before), *_outcome(found.after))
+
+    found = probs.each(outcomes, target)
+    before, after = _Outcome(*found[: len(found) // 2]), _Outcome(*found[len(found) // 2 :])
+    wrong = [(rule.far, rule.far > 0) for rule in (before, after)]
     return Crm(
         costs="taxonomy" if costs is None else "costs",
         temperature=temperature,
@@ -104,30 +165,20 @@ def crm(probs: Tensor, target: Tensor, tree: Taxonomy | None, costs: Tensor | No
         became_right=int((after.right & ~before.right).sum()),
         became_wrong=int((before.right & ~after.right).sum()),
         accuracy=mean_difference(before.right, after.right),
-        cost=None if before.costs is None or after.costs is None else mean_difference(before.costs, after.costs),
-        saved=saving(_spent(before), _spent(after)),
-        **_on_tree(found),
+        cost=None if costs is None else mean_difference(before.paid, after.paid),
+        saved=saving(before.paid, after.paid),
+        severity=None if tree is None else ratio_difference(*wrong),
+        distance_at_1=None if tree is None else mean_difference(before.far, after.far),
+        distance_at_5=None if tree is None or best < BEST else mean_difference(before.far_at_5, after.far_at_5),
     )
 
 
-def _spent(decided: Decided) -> Tensor:
-    """Return (n,) what the decisions cost: by the costs, or by the tree if there are none."""
-    if decided.costs is not None:
-        return decided.costs
-    assert decided.distances is not None
-    return decided.distances[:, 0]
-
-
-def _on_tree(found: Rules) -> dict[str, Difference | None]:
-    before, after = found.before.distances, found.after.distances
-    if before is None or after is None:
-        return {"severity": None, "distance_at_1": None, "distance_at_5": None}
-    wrong = [(far[:, 0], far[:, 0] > 0) for far in (before, after)]
-    return {
-        "severity": ratio_difference(*wrong),
-        "distance_at_1": mean_difference(before[:, 0], after[:, 0]),
-        "distance_at_5": mean_difference(before.mean(-1), after.mean(-1)) if before.shape[1] == BEST else None,
-    }
+def _outcome(decided: Decided) -> _Outcome:
+    far = decided.distances
+    if far is None:
+        far = torch.full_like(decided.classes, nan, dtype=torch.float64)
+    paid = far[:, 0] if decided.costs is None else decided.costs
+    return _Outcome(decided.answer, decided.right, far[:, 0], far.double().mean(-1), paid)
 
 
 def fallback(
@@ -138,19 +189,31 @@ def fallback(
     Goals that are reached without a fallback get no threshold. Thresholds apply to calibrated probabilities, unless the fit of
     the temperature gave a warning; it was fitted on the half that chooses.
     """
-    assert given.logits is not None
-    assert given.probs is not None
+    assert given.logit_rows is not None
+    assert given.prob_rows is not None
     temperature = 1.0 if scaling is None or scaling.note is not None else scaling.temperature
-    probs = given.probs if temperature == 1 else (given.logits / temperature).softmax(-1)
+    rows, logits = given.prob_rows, given.logit_rows
+    fitted, probs = (rows.take(half) for half in halves)
+    if temperature != 1:
+        fitted, probs = (logits.take(half).map(lambda block: (block / temperature).softmax(-1)) for half in halves)
     chosen, measured = (
-        operating_curve(node_probs(probs[half], tree), given.target[half], tree, THRESHOLDS) for half in halves
+        _curve(part, given.target[half], tree) for part, half in zip((fitted, probs), halves, strict=True)
     )
     always_a_class, *_ = points = _points(measured)
     least = {goal: _lowest(chosen, goal) for goal in GOALS if goal > float(chosen.correctness[0])}
     reached = [points[at]._replace(goal=goal) for goal, at in least.items() if at is not None]
     missed = tuple(goal for goal, at in least.items() if at is None)
-    levels = level_risks(probs[halves.measured], given.target[halves.measured], tree)
+    levels = level_risks(probs, given.target[halves.measured], tree)
     return Fallback(tree_source, len(halves.measured), (always_a_class, *reached), points, missed, temperature, levels)
+
+
+def _curve(probs: Scores, target: Tensor, tree: Taxonomy) -> OperatingCurve:
+    """Return the operating curve of the fallback; its points are means over samples."""
+
+    def points(block: Tensor, true: Tensor) -> Tensor:
+        return torch.stack(operating_curve(node_probs(block, tree), true, tree, THRESHOLDS)[1:])
+
+    return OperatingCurve(THRESHOLDS, *probs.mean(points, target))
 
 
 def _points(curve: OperatingCurve) -> tuple[FallbackPoint, ...]:

@@ -23,8 +23,9 @@ def basics(given: Predictions) -> Basics:
     right = int((given.predicted == given.target).sum())
     count = len(given.target)
     top5 = nan
-    if given.probs is not None and len(given.classes) > BEST:
-        top5 = metrics.top_k_accuracy(given.probs, given.target, k=BEST).mean
+    if given.prob_rows is not None and len(given.classes) > BEST:
+        (hits,) = given.prob_rows.each(lambda p, t: (metrics.top_k_accuracy(p, t, k=BEST).values,), given.target)
+        top5 = float(hits.double().mean())
     return Basics(right / count, share_interval(right, count), top5, count - right)
 
 
@@ -34,8 +35,9 @@ def hierarchy(given: Predictions, tree: Taxonomy) -> Hierarchy:
     counts = metrics.confusion_matrix(*pair, len(given.classes))
     semantic = tree.distance("semantic")
     at_5 = nan
-    if given.probs is not None and len(given.classes) >= BEST:
-        at_5 = metrics.average_distance(given.probs, given.target, tree, k=BEST).mean
+    if given.prob_rows is not None and len(given.classes) >= BEST:
+        (far,) = given.prob_rows.each(lambda p, t: (metrics.average_distance(p, t, tree, k=BEST).values,), given.target)
+        at_5 = float(far.double().mean())
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", metrics.UndefinedMetric

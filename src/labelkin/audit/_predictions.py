@@ -10,9 +10,10 @@ from torch import Tensor
 
 from labelkin._arrays import PERCENT_ROUNDING, check_probs
 from labelkin._checks import InputError, check_names, counted, listed, near
-from labelkin._numpy_files import load_numpy
+from labelkin._numpy_files import open_numpy
 from labelkin.audit._read_files import read_arrays, read_table
-from labelkin.audit._schema import Fields, Floats, Kind, Raw, class_positions
+from labelkin.audit._schema import Fields, Kind, Raw, class_positions
+from labelkin.audit._scores import IN_MEMORY, Scores
 from labelkin.data import class_names
 
 SUFFIXES = (".npz", ".csv", ".jsonl", ".parquet")
@@ -31,8 +32,8 @@ class Predictions(NamedTuple):
         classes: The class names.
         target: (n,) positions of the true classes.
         predicted: (n,) positions of the predicted classes.
-        logits: (n, K) float64 logits, or logarithms of the probabilities; None for predicted labels.
-        probs: (n, K) float64 probabilities; None for predicted labels.
+        logit_rows: (n, K) logits, or logarithms of the probabilities; None for predicted labels.
+        prob_rows: (n, K) probabilities; None for predicted labels.
         notes: Remarks on the data.
         doubt: A warning that the logits look like probabilities.
     """
@@ -42,10 +43,20 @@ class Predictions(NamedTuple):
     classes: tuple[str, ...]
     target: Tensor
     predicted: Tensor
-    logits: Tensor | None
-    probs: Tensor | None
+    logit_rows: Scores | None
+    prob_rows: Scores | None
     notes: tuple[str, ...]
     doubt: str | None = None
+
+    @property
+    def logits(self) -> Tensor | None:
+        """(n, K) float64 logits, or logarithms of the probabilities, in memory; None for predicted labels."""
+        return None if self.logit_rows is None else self.logit_rows.tensor()
+
+    @property
+    def probs(self) -> Tensor | None:
+        """(n, K) float64 probabilities, in memory; None for predicted labels."""
+        return None if self.prob_rows is None else self.prob_rows.tensor()
 
 
 def read_raw(source: Source, kind: str | None, fields: Fields) -> Raw:
@@ -72,8 +83,8 @@ def check_file(source: str | os.PathLike[str]) -> Path:
 
 
 def load_named_arrays(path: Path) -> Mapping[str, Any]:
-    """Return the arrays of an .npz file by name."""
-    arrays = load_numpy(path)
+    """Return the arrays of an .npz file by name; large tables stay in the file."""
+    arrays = open_numpy(path, most=IN_MEMORY)
     if not isinstance(arrays, Mapping):
         raise InputError(
             f"{path}: expected an .npz file of named arrays, got a single array; write it with "
@@ -100,15 +111,16 @@ def check_predictions(raw: Raw, names: Sequence[str] | None, source: str) -> Pre
         assert raw.predicted is not None
         predicted = class_positions(raw.predicted, classes, what="predicted")
         return Predictions(source, raw.kind, classes, target, predicted, None, None, notes)
-    best = torch.from_numpy(raw.scores).argmax(-1)
+    (best,) = raw.scores.each(lambda block: (block.argmax(-1),))
     if raw.kind == "logits":
-        logits = torch.from_numpy(raw.scores)
-        fields = (target, best, logits, logits.softmax(-1))
+        fields = (target, best, raw.scores, raw.scores.map(lambda block: block.softmax(-1)))
         return Predictions(source, raw.kind, classes, *fields, notes, doubt(raw.scores))
     probs, rounding = checked_probs(raw.scores, raw.sample_names)
-    logits = probs.clamp_min(_floor(probs)).log()
+    least, of_true = probs.each(_extremes, target)
+    floor = max(LEAST_PROBABILITY, float(least.min()) / 10)
+    logits = probs.map(lambda block: block.clamp_min(floor).log())
     return Predictions(
-        source, raw.kind, classes, target, best, logits, probs, notes + rounding + _zero_probability(probs, target)
+        source, raw.kind, classes, target, best, logits, probs, notes + rounding + _zero_probability(of_true)
     )
 
 
@@ -130,47 +142,51 @@ def _without_samples(target: Tensor, classes: Sequence[str]) -> tuple[str, ...]:
     return (f"{len(absent)} of {len(classes)} classes {verb} no samples: {listed([classes[k] for k in absent])}.",)
 
 
-def checked_probs(scores: Floats, sample_names: Sequence[str]) -> tuple[Tensor, tuple[str, ...]]:
+def checked_probs(scores: Scores, sample_names: Sequence[str]) -> tuple[Scores, tuple[str, ...]]:
     """Return the rows divided by their sums, which must be close to 1, and a note if they were not very close."""
-    probs = torch.from_numpy(scores)
-    check_probs("probs", probs, tolerance=TOLERANCE, hint="pass --kind logits", row_name=lambda row: sample_names[row])
-    sums = probs.sum(-1, keepdim=True)
-    deviation = float((sums - 1).abs().max())
+    deviation = 0.0
+    for place, block in scores.blocks():
+        own = sample_names[place]
+        check_probs("probs", block, tolerance=TOLERANCE, hint="pass --kind logits", row_name=own.__getitem__)
+        deviation = max(deviation, float((block.sum(-1) - 1).abs().max()))
     note = f"Sums of probabilities differ from 1 by up to {deviation:.1g}; each row was divided by its sum."
-    return probs / sums, (note,) if deviation > ROUNDED else ()
+    return scores.map(lambda block: block / block.sum(-1, keepdim=True)), (note,) if deviation > ROUNDED else ()
 
 
-def _floor(probs: Tensor) -> float:
-    """Return what replaces a probability of 0 in logarithms: a tenth of the smallest positive probability.
+def _extremes(probs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Return (n,) the least positive probability of each sample, and the probability of its true class.
 
-    In a file with few decimals a 0 may stand for a much larger number than 1e-12; with that value, a few such samples would
-    determine the temperature.
+    A tenth of the least replaces a probability of 0 in logarithms: in a file with few decimals a 0 may stand for a much larger
+    number than 1e-12; with that value, a few such samples would determine the temperature.
     """
-    return max(LEAST_PROBABILITY, float(probs[probs > 0].min()) / 10)
+    positive = probs.masked_fill(probs <= 0, torch.inf)
+    return positive.amin(-1), probs.gather(1, target.unsqueeze(1)).squeeze(1)
 
 
-def _zero_probability(probs: Tensor, target: Tensor) -> tuple[str, ...]:
-    count = int((probs.gather(1, target.unsqueeze(1)) == 0).sum())
+def _zero_probability(of_true: Tensor) -> tuple[str, ...]:
+    count = int((of_true == 0).sum())
     if not count:
         return ()
     return (
-        f"{counted(count, 'sample')} of {len(target):,} {'has' if count == 1 else 'have'} probability 0 for the true class, "
+        f"{counted(count, 'sample')} of {len(of_true):,} {'has' if count == 1 else 'have'} probability 0 for the true class, "
         "perhaps because of rounding; this makes the temperature unreliable. Use logits if you can.",
     )
 
 
-def doubt(scores: Floats) -> str | None:
+def doubt(scores: Scores) -> str | None:
     """Return a question if logits look like probabilities or percentages."""
-    if scores.min() < 0:
-        return None
-    sums = scores.sum(-1)
-    if scores.max() > 1 and (abs(sums - 100) < PERCENT_ROUNDING).all():
+    shares = percentages = True
+    for _, block in scores.blocks():
+        sums, positive = block.sum(-1), bool(block.min() >= 0)
+        shares &= positive and bool(block.max() <= 1) and bool(((sums - 1).abs() <= ROUNDED).all())
+        percentages &= positive and bool(((sums - 100).abs() < PERCENT_ROUNDING).all())
+        if not shares and not percentages:
+            return None
+    if percentages:
         return (
             "logits: no value is negative and every row sums to about 100; if these are percentages, divide them by 100 and "
             "pass --kind probs."
         )
-    if scores.max() > 1 or (abs(sums - 1) > ROUNDED).any():
-        return None
     return (
         "logits: all values are between 0 and 1 and every row sums to 1; if these are probabilities, pass --kind probs."
     )

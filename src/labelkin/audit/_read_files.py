@@ -1,14 +1,18 @@
 """Read predictions from arrays and from .npz, .csv, .jsonl and .parquet files."""
 
-from collections.abc import Callable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, check_names, listed
+from labelkin._numpy_files import StoredArray
 from labelkin.audit._doubts import check_class_columns
 from labelkin.audit._schema import (
     PREDICTED,
@@ -16,14 +20,17 @@ from labelkin.audit._schema import (
     Floats,
     Kind,
     Raw,
+    SampleNames,
     check_present,
     find_kind,
     find_target,
     label_texts,
 )
+from labelkin.audit._scores import Scores, Spool, block_rows
 from labelkin.data import CLASS_NAME_KEYS, check_finite, parse_number, read_rows
 
 HINT = "name the columns with the scores (--columns)"
+MOST_ROWS, MOST_NUMBERS = 4096, 2**20  # of a chunk of a table
 
 
 def read_arrays(arrays: Mapping[str, Any], kind: str | None, fields: Fields, source: str) -> Raw:
@@ -39,7 +46,7 @@ def read_arrays(arrays: Mapping[str, Any], kind: str | None, fields: Fields, sou
     target = find_target(fields.target, keys, source)
     names = next((to_numpy(arrays[key]) for key in CLASS_NAME_KEYS if key in arrays), None)
     count = len(np.atleast_1d(to_numpy(arrays[target])))
-    sample_names = [f"sample {i}" for i in range(count)]
+    sample_names = SampleNames("sample", range(count))
     return Raw(
         kind=kind_read,
         target=_labels(arrays[target], target, source, sample_names),
@@ -50,36 +57,45 @@ def read_arrays(arrays: Mapping[str, Any], kind: str | None, fields: Fields, sou
     )
 
 
-def _labels(values: Any, name: str, source: str, sample_names: list[str]) -> list[str]:
-    array = to_numpy(values)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1 or array.dtype.kind not in "iufUS":
+def _labels(values: Any, name: str, source: str, sample_names: Sequence[str]) -> list[str]:
+    given = to_numpy(values)
+    if given.ndim == 2 and given.shape[1] == 1:
+        given = given[:, 0]
+    if given.ndim != 1 or given.dtype.kind not in "iufUS":
         raise InputError(
-            f"{name}: expected one class name or whole number per sample in {source}, got {array.dtype} of shape {array.shape}."
+            f"{name}: expected one class name or whole number per sample in {source}, got {given.dtype} of shape {given.shape}."
         )
-    if not len(array):
+    if not len(given):
         raise InputError(f"{name}: {source} has no samples.")
-    if len(array) != len(sample_names):
-        raise InputError(f"{name}: expected {len(sample_names)} labels in {source}, one per target, got {len(array)}.")
-    return label_texts(array.tolist(), what=f"{source}: {name}", sample_names=sample_names)
+    if len(given) != len(sample_names):
+        raise InputError(f"{name}: expected {len(sample_names)} labels in {source}, one per target, got {len(given)}.")
+    return label_texts(given.tolist(), what=f"{source}: {name}", sample_names=sample_names)
 
 
-def score_array(values: Any, name: str, source: str, count: int | None = None) -> Floats:
-    """Return an array of scores (n, K) in float64, checked; `count` is the number of targets, if there are any."""
-    array = to_numpy(values)
-    if array.ndim != 2 or array.dtype.kind not in "iuf" or array.shape[1] < 2:
+def score_array(values: Any, name: str, source: str, count: int | None = None) -> Scores:
+    """Return an array of scores (n, K), checked; `count` is the number of targets, if there are any."""
+    given = values if isinstance(values, StoredArray) else to_numpy(values)
+    if len(given.shape) != 2 or given.dtype.kind not in "iuf" or given.shape[1] < 2:
         raise InputError(
-            f"{name}: expected numbers of shape (n, K) with at least two classes in {source}, got {array.dtype} of shape "
-            f"{array.shape}."
+            f"{name}: expected numbers of shape (n, K) with at least two classes in {source}, got {given.dtype} of shape "
+            f"{given.shape}."
         )
-    if count is not None and len(array) != count:
-        raise InputError(f"{name}: expected {count} rows in {source}, one per target, got {len(array)}.")
-    check_finite(array, source=f"{source}: {name}")
-    return array.astype(np.float64)
+    if count is not None and given.shape[0] != count:
+        raise InputError(f"{name}: expected {count} rows in {source}, one per target, got {given.shape[0]}.")
+    if isinstance(given, StoredArray):
+        start, rows = 0, block_rows(given.shape[1])
+        for block in given.blocks(rows):
+            own = SampleNames("sample", range(start, start + len(block)))
+            check_finite(block, source=f"{source}: {name}", samples=own)
+            start += len(block)
+        return Scores.stored(given)
+    check_finite(given, source=f"{source}: {name}")
+    return Scores.of(torch.from_numpy(given.astype(np.float64)))
 
 
 def to_numpy(values: Any) -> npt.NDArray[Any]:
+    if isinstance(values, StoredArray):
+        return np.concatenate(list(values.blocks(block_rows(values.shape[1]))))
     return values.detach().cpu().double().numpy() if isinstance(values, Tensor) else np.asarray(values)
 
 
@@ -90,23 +106,76 @@ def read_table(path: Path, kind: str | None, fields: Fields) -> Raw:
     target = columns.index(find_target(fields.target, columns, str(path)))
     if kind_read == "labels":
         predicted = columns.index(check_present("predicted", fields.predicted or PREDICTED, columns, str(path)))
-        lines, cells = _cells(path, ((line, (row[target], row[predicted])) for line, row in rows))
+        names, cells = _cells(path, ((line, (row[target], row[predicted])) for line, row in rows))
         return Raw(
             kind_read,
-            label_texts((cell[0] for cell in cells), what=f"{path}: target", sample_names=lines),
+            label_texts((cell[0] for cell in cells), what=f"{path}: target", sample_names=names),
             None,
-            label_texts((cell[1] for cell in cells), what=f"{path}: predicted", sample_names=lines),
+            label_texts((cell[1] for cell in cells), what=f"{path}: predicted", sample_names=names),
             None,
-            lines,
+            names,
         )
     found = score_columns(columns, kind_read, columns[target], fields, path)
-    lines, cells = _cells(path, ((line, (row[target], found.scores(line, row))) for line, row in rows))
-    scores = stacked([cell[1] for cell in cells], lines, path)
-    check_finite(scores, source=str(path), columns=found.names, samples=lines)
-    labels = label_texts((cell[0] for cell in cells), what=f"{path}: target", sample_names=lines)
+    lines, labels, spool = array("q"), list[str](), Spool()
+    known: dict[str, str] = {}
+    for chunk in table_chunks(path, rows, found, [target]):
+        lines.extend(chunk.lines)
+        of_chunk = (row[0] for row in chunk.kept)
+        labels += label_texts(of_chunk, what=f"{path}: target", sample_names=chunk.sample_names, known=known)
+        spool.add(chunk.scores)
     if fields.columns is None and found.names is not None:
-        check_class_columns(found.names, scores, kind_read, labels=set(labels), source=str(path))
-    return Raw(kind_read, labels, scores, None, found.names, lines)
+        check_class_columns(found.names, spool.sample(), kind_read, labels=set(labels), source=str(path))
+    return Raw(kind_read, labels, spool.scores(), None, found.names, SampleNames("line", lines))
+
+
+class Chunk(NamedTuple):
+    """Some rows of a table.
+
+    Attributes:
+        scores: (n, K) logits or probabilities.
+        kept: Other values of each row, as they are in the file.
+        lines: The line of each row, or its position.
+        sample_names: A name of each row for error messages.
+    """
+
+    scores: Floats
+    kept: list[list[Any]]
+    lines: Sequence[int]
+    sample_names: Sequence[str]
+
+
+def table_chunks(
+    path: Path, rows: Iterator[tuple[int, Sequence[Any]]], found: "ScoreColumns", others: Sequence[int]
+) -> Iterator[Chunk]:
+    """Yield the scores of a table and the values in the columns `others`, some rows at a time; at least one chunk."""
+    first = next(rows, None)
+    if first is None:
+        raise InputError(f"{path}: the table has a header but no rows.")
+    width = len(found.scores(*first))
+    size = max(1, min(MOST_ROWS, MOST_NUMBERS // max(1, width)))
+    rows = chain([first], rows)
+    while part := list(islice(rows, size)):
+        lines = [line for line, _ in part]
+        names = SampleNames("line", lines)
+        scores = _part_scores(path, part, found, names)
+        if scores.shape[1] != width:
+            raise InputError(
+                f"{path}, {names[0]}: expected {width} scores, as in the first row, got {scores.shape[1]}."
+            )
+        check_finite(scores, source=str(path), columns=found.names, samples=names)
+        yield Chunk(scores, [[row[at] for at in others] for _, row in part], lines, names)
+
+
+def _part_scores(
+    path: Path, part: Sequence[tuple[int, Sequence[Any]]], found: "ScoreColumns", names: Sequence[str]
+) -> Floats:
+    """Return the scores of some rows: all at once, or row by row if that fails, to find the value that is no number."""
+    if found.names is not None:
+        try:
+            return np.array([[row[at] for at in found.positions] for _, row in part], dtype=np.float64)
+        except (TypeError, ValueError):
+            pass
+    return _stacked([found.scores(line, row) for line, row in part], names, path)
 
 
 class ScoreColumns(NamedTuple):
@@ -199,7 +268,7 @@ def _listed_numbers(value: Any, column: str, path: Path, line: int) -> Floats:
     return _numbers(value, [column] * len(value), path, line)
 
 
-def stacked(rows: Sequence[Floats], lines: Sequence[str], path: Path) -> Floats:
+def _stacked(rows: Sequence[Floats], lines: Sequence[str], path: Path) -> Floats:
     width = len(rows[0])
     odd = next((i for i, row in enumerate(rows) if len(row) != width), None)
     if odd is not None:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from labelkin.audit._decision_findings import LevelRisk
+from labelkin.audit._scores import Scores
 from labelkin.decide import node_probs
 from labelkin.structure import Taxonomy
 
@@ -14,7 +15,7 @@ STEPS = 100  # points of a curve
 Ints = npt.NDArray[np.int64]
 
 
-def level_risks(probs: Tensor, target: Tensor, tree: Taxonomy) -> tuple[LevelRisk, ...]:
+def level_risks(probs: Scores, target: Tensor, tree: Taxonomy) -> tuple[LevelRisk, ...]:
     """Return the risk of the levels of a tree over all coverages, the classes first.
 
     Args:
@@ -22,8 +23,18 @@ def level_risks(probs: Tensor, target: Tensor, tree: Taxonomy) -> tuple[LevelRis
         target: (n,) true class positions.
         tree: The tree over the classes.
     """
-    nodes = node_probs(probs, tree)
-    return tuple(_risk(nodes, target, depth, tree.level(depth), tree) for depth in _depths(tree))
+    depths = _depths(tree)
+    levels = [tree.level(depth) for depth in depths]
+
+    def answers(probs: Tensor, target: Tensor) -> tuple[Tensor, ...]:
+        nodes = node_probs(probs, tree)
+        return tuple(part for level in levels for part in _answers(nodes, target, level))
+
+    found = probs.each(answers, target)
+    return tuple(
+        _risk(confidence, wrong, depth, len(np.unique(level)), tree)
+        for depth, level, confidence, wrong in zip(depths, levels, found[::2], found[1::2], strict=True)
+    )
 
 
 def _depths(tree: Taxonomy) -> list[int]:
@@ -35,16 +46,20 @@ def _depths(tree: Taxonomy) -> list[int]:
     return [distinct[place] for place in shown]
 
 
-def _risk(nodes: Tensor, target: Tensor, depth: int, level: Ints, tree: Taxonomy) -> LevelRisk:
+def _answers(nodes: Tensor, target: Tensor, level: Ints) -> tuple[Tensor, Tensor]:
+    """Return (n,) the probability of the most probable node of a level, and whether it is wrong."""
     groups = np.unique(level)
     confidence, best = nodes[:, torch.from_numpy(groups)].double().max(-1)
-    wrong = torch.from_numpy(groups[best.numpy()] != level[target.numpy()])
+    return confidence, torch.from_numpy(groups[best.numpy()] != level[target.numpy()])
+
+
+def _risk(confidence: Tensor, wrong: Tensor, depth: int, nodes: int, tree: Taxonomy) -> LevelRisk:
     risk = expected_risk(confidence, wrong)
     counts = torch.unique(torch.linspace(0, len(risk), STEPS + 1, dtype=torch.float64).ceil().long())[1:]
     return LevelRisk(
         depth,
-        len(groups),
-        len(groups) == len(tree.leaves),
+        nodes,
+        nodes == len(tree.leaves),
         tuple((counts / len(risk)).tolist()),
         tuple(risk[counts - 1].tolist()),
         float(risk.mean()),

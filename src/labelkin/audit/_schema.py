@@ -1,7 +1,7 @@
 """Names and labels in predictions: which array or column holds what, and the class position of each label."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,9 @@ from torch import Tensor
 
 from labelkin._checks import InputError, check_choice, counted, listed, near, with_suggestions
 from labelkin.data import TARGET_KEYS
+
+if TYPE_CHECKING:
+    from labelkin.audit._scores import Scores
 
 Kind = Literal["logits", "probs", "labels"]
 KINDS: tuple[Kind, ...] = ("logits", "probs", "labels")
@@ -50,10 +53,29 @@ class Raw(NamedTuple):
 
     kind: Kind
     target: list[str]
-    scores: Floats | None
+    scores: "Scores | None"
     predicted: list[str] | None
     names: tuple[str, ...] | None
-    sample_names: list[str]
+    sample_names: Sequence[str]
+
+
+class SampleNames(Sequence[str]):
+    """Names of samples such as "line 7", which are made when they are needed."""
+
+    def __init__(self, word: str, numbers: Sequence[int]) -> None:
+        self._word, self._numbers = word, numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> "SampleNames": ...
+    def __getitem__(self, at: int | slice) -> "str | SampleNames":
+        if isinstance(at, slice):
+            return SampleNames(self._word, self._numbers[at])
+        return f"{self._word} {self._numbers[at]}"
 
 
 def find_kind(kind: str | None, names: Sequence[str], source: str, *, predicted: str | None = None) -> Kind:
@@ -99,12 +121,17 @@ def check_present(argument: str, name: str, names: Sequence[str], source: str) -
     return name
 
 
-def label_texts(values: Iterable[Any], *, what: str, sample_names: Sequence[str]) -> list[str]:
+def label_texts(
+    values: Iterable[Any], *, what: str, sample_names: Sequence[str], known: dict[str, str] | None = None
+) -> list[str]:
     """Return each label as text; a missing label raises `InputError`.
 
-    Whole numbers lose their fraction (3.0 becomes "3"), and text loses surrounding blanks.
+    Whole numbers lose their fraction (3.0 becomes "3"), and text loses surrounding blanks. Equal labels are one object, because
+    samples are many and labels few; `known` holds those of former calls.
     """
-    return [_text(value, f"{what} in {name}") for value, name in zip(values, sample_names, strict=True)]
+    kept = {} if known is None else known
+    texts = (_text(value, what, name) for value, name in zip(values, sample_names, strict=True))
+    return [kept.setdefault(text, text) for text in texts]
 
 
 def class_positions(labels: Sequence[str], classes: Sequence[str], *, what: str) -> Tensor:
@@ -130,12 +157,12 @@ def class_positions(labels: Sequence[str], classes: Sequence[str], *, what: str)
     return torch.tensor([position[label] for label in labels], dtype=torch.int64)
 
 
-def _text(value: Any, where: str) -> str:
+def _text(value: Any, what: str, name: str) -> str:
     if isinstance(value, bytes):
         value = value.decode("utf-8", errors="replace")
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     text = "" if value is None else str(value).strip()
     if not text or isinstance(value, float):
-        raise InputError(f"{where}: expected a class name or a whole number, got {value!r}.")
+        raise InputError(f"{what} in {name}: expected a class name or a whole number, got {value!r}.")
     return text

@@ -1,34 +1,17 @@
 """Read scores from a file in chunks, so that tables of any length need constant memory."""
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from labelkin._checks import InputError
+from labelkin._numpy_files import StoredArray
 from labelkin.audit._doubts import check_class_columns
 from labelkin.audit._predictions import check_file, load_named_arrays
-from labelkin.audit._read_files import ScoreColumns, score_array, score_columns, stacked, to_numpy
-from labelkin.audit._schema import Fields, Floats, Kind, check_present, find_kind, find_target
-from labelkin.data import CLASS_NAME_KEYS, TARGET_KEYS, check_finite, read_rows
-
-MOST_ROWS, MOST_NUMBERS = 4096, 2**20  # of a chunk
-
-
-class Chunk(NamedTuple):
-    """Some rows of the file.
-
-    Attributes:
-        scores: (n, K) logits or probabilities.
-        kept: The other values of each row, as text.
-        sample_names: A name of each row for error messages.
-    """
-
-    scores: Floats
-    kept: list[list[Any]]
-    sample_names: list[str]
+from labelkin.audit._read_files import Chunk, score_array, score_columns, table_chunks, to_numpy
+from labelkin.audit._schema import Fields, Kind, SampleNames, check_present, find_kind, find_target
+from labelkin.data import CLASS_NAME_KEYS, TARGET_KEYS, read_rows
 
 
 class Stream(NamedTuple):
@@ -58,43 +41,12 @@ def _table(path: Path, kind: str | None, fields: Fields) -> Stream:
     kind_read = _scores_kind(kind, columns, path)
     found = score_columns(columns, kind_read, _target(columns, fields, path), fields, path)
     others = [at for at in range(len(columns)) if at not in set(found.positions)]
-    first = next(rows, None)
-    if first is None:
-        raise InputError(f"{path}: the table has a header but no rows.")
-    width = len(found.scores(*first))
-    chunks: Iterator[Chunk] = _table_chunks(path, chain([first], rows), found, others, width)
+    chunks = table_chunks(path, rows, found, others)
     if fields.columns is None and found.names is not None:
         start = next(chunks)
         check_class_columns(found.names, start.scores, kind_read, labels=(), source=str(path))
         chunks = chain([start], chunks)
     return Stream(kind_read, found.names, tuple(columns[at] for at in others), chunks)
-
-
-def _table_chunks(
-    path: Path, rows: Iterator[tuple[int, Sequence[Any]]], found: ScoreColumns, others: Sequence[int], width: int
-) -> Iterator[Chunk]:
-    size = _chunk_rows(width)
-    while part := list(islice(rows, size)):
-        lines = [f"line {line}" for line, _ in part]
-        scores = _numbers(path, part, found, lines)
-        if scores.shape[1] != width:
-            raise InputError(
-                f"{path}, {lines[0]}: expected {width} scores, as in the first row, got {scores.shape[1]}."
-            )
-        check_finite(scores, source=str(path), columns=found.names, samples=lines)
-        yield Chunk(scores, [[row[at] for at in others] for _, row in part], lines)
-
-
-def _numbers(
-    path: Path, part: Sequence[tuple[int, Sequence[Any]]], found: ScoreColumns, lines: Sequence[str]
-) -> Floats:
-    """Return the scores of some rows: all at once, or row by row if that fails, to find the value that is no number."""
-    if found.names is not None:
-        try:
-            return np.array([[row[at] for at in found.positions] for _, row in part], dtype=np.float64)
-        except (TypeError, ValueError):
-            pass
-    return stacked([found.scores(line, row) for line, row in part], lines, path)
 
 
 def _arrays(path: Path, kind: str | None, fields: Fields) -> Stream:
@@ -108,22 +60,27 @@ def _arrays(path: Path, kind: str | None, fields: Fields) -> Stream:
     if not len(scores):
         raise InputError(f"{name}: {path} has no samples.")
     names = next((to_numpy(arrays[key]) for key in CLASS_NAME_KEYS if key in arrays), None)
-    kept = [
-        key for key in keys if key not in (name, *CLASS_NAME_KEYS) and to_numpy(arrays[key]).shape == (len(scores),)
-    ]
-    values = [to_numpy(arrays[key]).tolist() for key in kept]
-    size = _chunk_rows(scores.shape[1])
+    others = {
+        key: to_numpy(arrays[key]) for key in keys if key not in (name, *CLASS_NAME_KEYS) and _is_small(arrays[key])
+    }
+    values = {key: column.tolist() for key, column in others.items() if column.shape == (len(scores),)}
     chunks = (
         Chunk(
-            scores[start : start + size],
-            [list(row) for row in zip(*(column[start : start + size] for column in values), strict=True)]
-            or [[] for _ in scores[start : start + size]],
-            [f"sample {i}" for i in range(start, min(start + size, len(scores)))],
+            block.numpy(),
+            [list(row) for row in zip(*(column[place] for column in values.values()), strict=True)]
+            or [[] for _ in block],
+            range(place.start, place.stop),
+            SampleNames("sample", range(place.start, place.stop)),
         )
-        for start in range(0, len(scores), size)
+        for place, block in scores.blocks()
     )
     texts = None if names is None else tuple(str(text) for text in names.reshape(-1).tolist())
-    return Stream(kind_read, texts, tuple(kept), chunks)
+    return Stream(kind_read, texts, tuple(values), chunks)
+
+
+def _is_small(values: object) -> bool:
+    """Return whether an array is in memory; a table that stays in its file is no column."""
+    return not isinstance(values, StoredArray)
 
 
 def _scores_kind(kind: str | None, names: Sequence[str], path: Path) -> Kind:
@@ -138,7 +95,3 @@ def _target(columns: Sequence[str], fields: Fields, path: Path) -> str | None:
     if fields.target is not None:
         return fields.target if fields.target in columns else None
     return find_target(None, columns, str(path)) if any(name in columns for name in TARGET_KEYS) else None
-
-
-def _chunk_rows(width: int) -> int:
-    return max(1, min(MOST_ROWS, MOST_NUMBERS // max(1, width)))

@@ -21,6 +21,7 @@ from labelkin.training import Settings
 
 PROTOCOLS = ("clean", "as-published")
 REFERENCE = "one-hot"
+CROSSED = ("data", "backbone", "taxonomy", "seeds")  # a plan has a run for each combination of their values
 UNFAIR = {"report": "auto or last", "evaluation": "eval"}  # the values that the clean protocol allows
 
 
@@ -142,8 +143,11 @@ class Plan:
     def __post_init__(self) -> None:
         check_choice("protocol", self.protocol, PROTOCOLS)
         check_names("objectives", [arm.label for arm in self.arms])
-        if not self.seeds:
-            raise InputError("seeds: expected at least one seed.")
+        for name in CROSSED:
+            if not getattr(self, name):
+                raise InputError(
+                    f"{name}: expected at least one value, got an empty list; write one, or several to compare."
+                )
         for seed in self.seeds:
             check_count("seed", seed, least=0)
         if self.folds is not None:
@@ -152,7 +156,7 @@ class Plan:
             raise InputError(
                 f"data_options: a plan trains all folds; leave {listed(sorted(given))} out, and set `folds: K`."
             )
-        for name in ("data", "backbone", "taxonomy", "seeds"):
+        for name in CROSSED:
             _check_once(name, getattr(self, name))
         for name, allowed in UNFAIR.items() if self.protocol == "clean" else ():
             if self.training.get(name, "auto") not in ("auto", *allowed.split(" or ")):
@@ -225,7 +229,7 @@ class Plan:
             raise InputError(
                 f"seeds: expected a list such as [0, 1, 2], got {given['seeds']!r}; for one seed, write a list of one."
             )
-        for name in ("data", "backbone", "taxonomy", "seeds"):
+        for name in CROSSED:
             if name in given:
                 given[name] = tuple(given[name]) if isinstance(given[name], (list, tuple)) else (given[name],)
         for name in ("data_options", "training"):

@@ -1,6 +1,7 @@
 """Temperature scaling (Guo et al., On Calibration of Modern Neural Networks, 2017)."""
 
 import warnings
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import exp, inf, log
 from typing import Self
@@ -66,15 +67,55 @@ class Temperature:
         weakness = inf if prior is None else float(counts.sum()) * prior**2
         share = counts / counts.sum()
         true = share @ values.gather(-1, target.long().unsqueeze(-1)).squeeze(-1)
+        return self._search(lambda: iter([(values, share)]), float(true), weakness)
+
+    def fit_blocks(self, blocks: Callable[[], Iterable[tuple[Tensor, Tensor]]]) -> Self:
+        """Find the temperature as `fit` does, on samples that do not fit in memory.
+
+        Args:
+            blocks: Returns the samples from the first on, some at a time: (m, K) logits and (m,) true class positions. It is
+                called for each temperature that is tried, about twenty times.
+
+        Returns:
+            The object itself.
+
+        Example:
+            >>> import torch
+            >>> from labelkin.decide import Temperature
+            >>> logits, target = torch.tensor([[4.0, 0.0], [4.0, 0.0], [4.0, 0.0]]), torch.tensor([0, 0, 1])
+            >>> in_two = lambda: zip(logits.split(2), target.split(2))
+            >>> found = Temperature().fit_blocks(in_two).value
+            >>> abs(found - Temperature().fit(logits, target).value) < 1e-9
+            True
+        """
+        count, true = 0, 0.0
+        for logits, target in blocks():
+            check_logits("logits", logits)
+            check_target("target", target, len(logits), logits.shape[-1])
+            count += len(logits)
+            true += float(logits.double().gather(-1, target.long().unsqueeze(-1)).sum())
+        if not count:
+            raise InputError("blocks: expected at least one sample, got none.")
+
+        def shares() -> Iterator[tuple[Tensor, Tensor]]:
+            for logits, _ in blocks():
+                yield logits.double(), torch.full((len(logits),), 1 / count, dtype=torch.float64, device=logits.device)
+
+        return self._search(shares, true / count, inf)
+
+    def _search(self, blocks: Callable[[], Iterator[tuple[Tensor, Tensor]]], true: float, weakness: float) -> Self:
+        """Find the temperature from blocks of logits with the share of each sample, and the mean logit of the true class."""
 
         def slope(log_sharpness: float) -> float:
             """Return the slope in `1 / value` of the loss: the expected logit minus that of the true class.
 
             The prior adds `log(value) ** 2 / (2 * weakness)` to the mean loss.
             """
-            sharper = torch.softmax(values * exp(log_sharpness), -1)
-            of_data = float(share @ (sharper * values).sum(-1) - true)
-            return of_data + log_sharpness * exp(-log_sharpness) / weakness
+            expected = 0.0
+            for values, share in blocks():
+                sharper = torch.softmax(values * exp(log_sharpness), -1)
+                expected += float(share @ (sharper * values).sum(-1))
+            return expected - true + log_sharpness * exp(-log_sharpness) / weakness
 
         low, high = -log(HOTTEST), -log(COLDEST)
         if slope(low) >= 0:
@@ -103,7 +144,7 @@ class Temperature:
     def _at_the_end(value: float, reason: str) -> float:
         warnings.warn(
             f"Temperature: the best value is beyond the limit {value:g}, which is used; the logits {reason}.",
-            stacklevel=3,
+            stacklevel=4,
         )
         return value
 

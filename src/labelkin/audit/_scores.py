@@ -1,0 +1,151 @@
+"""Scores of samples in memory or in a file, read in blocks of rows, so that memory does not depend on their number."""
+
+import weakref
+from collections.abc import Callable, Iterator
+from tempfile import TemporaryFile
+from typing import BinaryIO
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from labelkin._numpy_files import StoredArray
+from labelkin.audit._schema import Floats
+
+BLOCK = 2**21  # numbers that are read at a time
+IN_MEMORY = 2**27  # bytes of scores; more stay in a file
+Columns = tuple[Tensor, ...]
+Change = Callable[[Tensor], Tensor]
+
+
+class Scores:
+    """A table (n, K) of float64 numbers.
+
+    Attributes:
+        shape: The shape.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        read: Callable[[], Iterator[Tensor]],
+        whole: Tensor | None = None,
+        made: "tuple[Scores, Change] | None" = None,
+    ) -> None:
+        self.shape, self._read, self._whole, self._made = shape, read, whole, made
+
+    @classmethod
+    def of(cls, values: Tensor) -> "Scores":
+        """Return the scores of a tensor (n, K)."""
+        rows = block_rows(values.shape[1])
+        return cls((values.shape[0], values.shape[1]), lambda: iter(values.split(rows)), values)
+
+    @classmethod
+    def stored(cls, array: StoredArray) -> "Scores":
+        """Return scores that are read from their file whenever they are needed."""
+        rows = block_rows(array.shape[1])
+        return cls(
+            array.shape,
+            lambda: (torch.from_numpy(block.astype(np.float64)) for block in array.blocks(rows)),
+        )
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def blocks(self) -> Iterator[tuple[slice, Tensor]]:
+        """Yield the rows in blocks, each with its positions."""
+        start = 0
+        for block in self._read():
+            yield slice(start, start + len(block)), block
+            start += len(block)
+
+    def map(self, change: Change) -> "Scores":
+        """Return scores whose rows are changed each for itself: at once in memory, otherwise whenever they are read."""
+        if self._whole is not None:
+            return Scores.of(change(self._whole))
+        return Scores(self.shape, lambda: map(change, self._read()), made=(self, change))
+
+    def take(self, samples: Tensor) -> "Scores":
+        """Return the rows at these positions, which must ascend."""
+        if self._whole is not None:
+            return Scores.of(self._whole[samples])
+        if self._made is not None:  # rows that are not taken need not be changed
+            source, change = self._made
+            return source.take(samples).map(change)
+
+        def read() -> Iterator[Tensor]:
+            for place, block in self.blocks():
+                first, end = torch.searchsorted(samples, torch.tensor([place.start, place.stop])).tolist()
+                if first < end:
+                    yield block[samples[first:end] - place.start]
+
+        return Scores((len(samples), self.shape[1]), read)
+
+    def each(self, compute: Callable[..., Columns], *columns: Tensor) -> Columns:
+        """Return what `compute` finds for each sample, from a block of rows and the same samples of each column."""
+        found = [compute(block, *(column[place] for column in columns)) for place, block in self.blocks()]
+        return tuple(torch.cat(parts) for parts in zip(*found, strict=True))
+
+    def mean(self, compute: Callable[..., Tensor], *columns: Tensor) -> Tensor:
+        """Return the mean over all samples of what `compute` finds as the mean over some."""
+        shares = []
+        for place, block in self.blocks():
+            part = compute(block, *(column[place] for column in columns))
+            shares.append(part * (len(block) / len(self)))
+        return torch.stack(shares).sum(0)
+
+    def tensor(self) -> Tensor:
+        """Return all rows (n, K), in memory."""
+        return torch.cat(list(self._read())) if self._whole is None else self._whole
+
+
+class Spool:
+    """Collects the scores of a table chunk by chunk: in memory, or in a temporary file if they are many."""
+
+    def __init__(self) -> None:
+        self._parts: list[Floats] = []
+        self._first: Floats | None = None
+        self._shape = (0, 0)
+        self._file: BinaryIO | None = None
+
+    def add(self, rows: Floats) -> None:
+        """Add rows (m, K), as wide as those before."""
+        self._first = rows if self._first is None else self._first
+        self._shape = (self._shape[0] + len(rows), rows.shape[1])
+        self._parts.append(rows)
+        if self._file is None and self._shape[0] * rows.shape[1] * rows.itemsize > IN_MEMORY:
+            self._file = TemporaryFile()  # noqa: SIM115 - it is open for as long as its scores are used
+        if self._file is not None:
+            for part in self._parts:
+                self._file.write(np.ascontiguousarray(part).data)
+            self._parts = []
+
+    def sample(self) -> Floats:
+        """Return all rows if they are in memory, otherwise the first ones."""
+        if self._file is not None and self._first is not None:
+            return self._first
+        self._parts = [np.concatenate(self._parts)]
+        return self._parts[0]
+
+    def scores(self) -> Scores:
+        """Return what was added."""
+        file, (count, width) = self._file, self._shape
+        if file is None:
+            return Scores.of(torch.from_numpy(self.sample()))
+
+        def read() -> Iterator[Tensor]:
+            for start in range(0, count, rows):
+                block = torch.empty(min(rows, count - start), width, dtype=torch.float64)
+                file.seek(start * width * block.element_size())
+                block.numpy().reshape(-1)[:] = np.frombuffer(file.read(block.nbytes))
+                yield block
+
+        rows = block_rows(width)
+        found = Scores((count, width), read)
+        weakref.finalize(found, file.close)
+        return found
+
+
+def block_rows(width: int) -> int:
+    """Return how many rows of this width are read at a time."""
+    return max(1, BLOCK // max(1, width))
