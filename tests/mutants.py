@@ -667,6 +667,7 @@ def main() -> int:
     parser.add_argument("words", nargs="*", help="run the mutants whose name contains one of these words")
     parser.add_argument("--room", action="append", default=[], choices=EXPECTED_ROOMS, help="run those of this room")
     parser.add_argument("--from", dest="first", type=int, default=1, metavar="N", help="begin with the Nth of them")
+    parser.add_argument("--to", dest="last", type=int, metavar="N", help="end with the Nth of them")
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="run this many at a time")
     given = parser.parse_args()
     chosen = select(MUTANTS, given.words, given.room)
@@ -675,7 +676,8 @@ def main() -> int:
         return 1
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: threads would not survive the forks
     preload()
-    return 1 if run(chosen, lambda line: print(line, flush=True), given.first, given.workers) else 0
+    limits = {"first": given.first, "last": given.last, "workers": given.workers}
+    return 1 if run(chosen, lambda line: print(line, flush=True), **limits) else 0
 
 
 if __name__ == "__main__":

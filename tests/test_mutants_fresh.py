@@ -62,6 +62,31 @@ def test_a_mutant_counts_only_if_its_control_is_green(monkeypatch: pytest.Monkey
     ]
     assert run(mutants, said.append, first=3) == 1
     assert said[-2:] == ["   3 survived   cli: c", "1 mutants, 1 not caught or not tried"]
+    assert run(mutants, said.append, last=1) == 0
+
+
+def test_the_control_of_a_file_runs_all_its_selections_at_once():
+    tests = [
+        "test_a.py -k one",
+        "test_a.py -k two and not three",
+        "test_b.py",
+        "test_b.py -k one",
+        "test_a.py test_b.py -k x",
+    ]
+    assert mutating.joined(tests) == {
+        "test_a.py -k (one) or (two and not three)": tests[:2],
+        "test_b.py": tests[2:4],
+        "test_a.py test_b.py -k (x)": tests[4:],
+    }
+
+
+def test_a_red_file_is_looked_at_selection_by_selection(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(mutating, "control", lambda tests: "red" if "bad" in tests else "green")
+    monkeypatch.setattr(mutating, "outcome", lambda mutant: "caught")
+    mutants = [Mutant(name, "cli/a.py", "", "", f"test_a.py -k {name}") for name in ("good", "bad")]
+    said: list[str] = []
+    assert run(mutants, said.append) == 1
+    assert said[:3] == ["control    test_a.py -k bad: red", "1 of 2 controls are green", "   1 caught     cli: good"]
 
 
 def test_forked_calls_answer_in_order_and_a_process_that_dies_says_so():

@@ -224,19 +224,21 @@ def select(mutants: Sequence[Mutant], words: Sequence[str], rooms: Sequence[str]
     return [m for m in mutants if m.room in rooms or any(word in m.name for word in words)]
 
 
-def run(mutants: Sequence[Mutant], say: Callable[[str], None] = print, first: int = 1, workers: int = 2) -> int:
+def run(
+    mutants: Sequence[Mutant],
+    say: Callable[[str], None] = print,
+    *,
+    first: int = 1,
+    last: int | None = None,
+    workers: int = 2,
+) -> int:
     """Run the control of every test named, then the mutants whose control is green; return how many went wrong.
 
     Lines have the position of a mutant, so that `first` can be the position at which an interrupted run goes on.
     """
-    remaining = list(enumerate(mutants, start=1))[first - 1 :]
-    tests = sorted({mutant.tests for _, mutant in remaining})
-    controls = dict(zip(tests, forked(control, tests, workers), strict=True))
-    for name, found in controls.items():
-        if found != "green":
-            say(f"control    {name}: {found}")
-    say(f"{sum(found == 'green' for found in controls.values())} of {len(controls)} controls are green")
-    ready = [(position, mutant) for position, mutant in remaining if controls[mutant.tests] == "green"]
+    remaining = list(enumerate(mutants, start=1))[first - 1 : last]
+    red = _red_controls({mutant.tests for _, mutant in remaining}, say, workers)
+    ready = [(position, mutant) for position, mutant in remaining if mutant.tests not in red]
     wrong = len(remaining) - len(ready)
     outcomes = forked(outcome, [mutant for _, mutant in ready], workers)
     for (position, mutant), found in zip(ready, outcomes, strict=True):
@@ -244,6 +246,34 @@ def run(mutants: Sequence[Mutant], say: Callable[[str], None] = print, first: in
         say(f"{position:4d} {found:10s} {mutant.room}: {mutant.name}")
     say(f"{len(remaining)} mutants, {wrong} not caught or not tried")
     return wrong
+
+
+def _red_controls(tests: set[str], say: Callable[[str], None], workers: int) -> set[str]:
+    """Return which tests fail without a mutant: all tests of a file at once, and one by one where a file is red."""
+    files = joined(tests)
+    together = dict(zip(files, forked(control, list(files), workers), strict=True))
+    suspects = sorted(single for whole, found in together.items() if found != "green" for single in files[whole])
+    red = {
+        single: found
+        for single, found in zip(suspects, forked(control, suspects, workers), strict=True)
+        if found != "green"
+    }
+    for single, found in red.items():
+        say(f"control    {single}: {found}")
+    say(f"{len(tests) - len(red)} of {len(tests)} controls are green")
+    return set(red)
+
+
+def joined(tests: Iterable[str]) -> dict[str, list[str]]:
+    """Return selections that name each file once, with the selections that they stand for."""
+    by_file: dict[str, list[str]] = {}
+    for single in sorted(tests):
+        by_file.setdefault(single.partition(" -k ")[0], []).append(single)
+    found: dict[str, list[str]] = {}
+    for file, singles in by_file.items():
+        words = [single.partition(" -k ")[2] for single in singles]
+        found[f"{file} -k " + " or ".join(f"({word})" for word in words) if all(words) else file] = singles
+    return found
 
 
 def rooms_of(mutants: Iterable[Mutant]) -> dict[str, int]:
