@@ -205,7 +205,7 @@ def test_a_trainer_without_a_number_of_epochs_is_refused():
 def on_two_processes(loop: str, name: str, folder: Path, *left_out: str) -> dict[str, Any] | None:
     """What process 0 has at the end; None if a process failed."""
     command = [sys.executable, lightning_runs.__file__, loop, name, "2", str(folder), *left_out]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
     if ended.returncode:
         assert left_out, ended.stderr
         return None

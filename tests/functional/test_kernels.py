@@ -17,9 +17,8 @@ from labelkin.functional import TreeIndex, tree_index
 from labelkin.functional import _kernels as kernels
 from labelkin.functional._kernels import cpu_leaves
 from labelkin.functional._kernels import losses as fused_losses
-from labelkin.structure import Taxonomy
 from support.numeric import GAP
-from support.trees import KINDS, random_taxonomy
+from support.trees import KINDS, named, random_taxonomy
 
 TREE_LOSSES = {  # on leaves, ours, the definition
     "conditional": (False, kernels.conditional_softmax, references.conditional_softmax),
@@ -39,10 +38,6 @@ TREE_LOSSES = {  # on leaves, ours, the definition
 }
 every_loss = pytest.mark.parametrize("loss", TREE_LOSSES)
 every_kind = pytest.mark.parametrize("kind", loss_cases.KINDS)
-
-
-def named(parents, leaves=None):
-    return Taxonomy(parents, [f"n{i}" for i in range(len(parents))], leaves)
 
 
 def on(device, value):

@@ -19,7 +19,7 @@ from labelkin.report._subject import subject
 from labelkin.report._write import write_page
 from labelkin.report.figures._learning import Curve
 from labelkin.structure import _catalogue as catalogue
-from support.browsing import Opened, browser
+from support.browsing import Opened, browser, new_page
 
 pytestmark = pytest.mark.slow
 
@@ -327,7 +327,7 @@ def test_a_hundred_classes_are_light_enough_and_soon_usable(started: Any, tmp_pa
     path = tmp_path / "hundred.html"
     write_page(hundred_classes(), path)
     assert path.stat().st_size < 25e6
-    page = started.new_context(viewport={"width": 1440, "height": 900}).new_page()
+    page = new_page(started, viewport={"width": 1440, "height": 900})
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
     page.goto(path.as_uri())
