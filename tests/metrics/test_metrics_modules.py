@@ -134,7 +134,7 @@ def test_a_batch_without_mistakes_is_passed_over_in_silence(recwarn):
     assert not recwarn.list
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_two_processes_give_what_one_gives(tmp_path: Path):
     """Shards of 50 and 11 samples."""
     processes = [

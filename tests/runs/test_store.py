@@ -123,6 +123,7 @@ with locked(Path({str(folder)!r})):
     assert call("train", "--resume", folder).exit_code == 0
 
 
+@pytest.mark.slow
 def test_two_comparisons_share_a_store(tmp_path: Path):
     """Each run is trained by one of them, and both print the same table."""
     command = ("compare", "--objectives", "one-hot,label-smoothing,confidence-penalty", "--seeds", "0,1", "--epochs", 4)
