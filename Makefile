@@ -9,17 +9,18 @@ WORKERS ?= 2
 demo: $(VENV)/ready
 	$(BIN)/labelkin demo
 
-# Every test but the slow ones.
+# Every test but the slow ones. Each worker gets half of the files, so that files share what their tests train; one that is done
+# takes tests from the other.
 test: $(VENV)/ready
-	$(BIN)/pytest -n $(WORKERS) -m "not slow"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 # The quick tests of every room, for use while you work.
 test-fast: $(VENV)/ready
-	$(BIN)/pytest -n $(WORKERS) -m "not slow and not long"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow and not long"
 
 # Browser tests, many processes, long training runs.
 test-slow: $(VENV)/ready
-	$(BIN)/pytest -n $(WORKERS) -m slow
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m slow
 
 # The Triton kernels on small sizes in Triton's interpreter, without a GPU. Linux only: Triton has no other wheels.
 kernels: $(VENV)/ready

@@ -3,18 +3,21 @@
     make mutants                             all of them
     python tests/mutants.py repel tau        those whose name contains one of these words
     python tests/mutants.py --room audit     those of one part of the package
+    python tests/mutants.py --from 120       all from the 120th on, where an interrupted run stopped
 
 First the tests that the mutants name run without a mutant, as a control: a mutant counts only if its control is green.
-Each mutant is made in a temporary copy of the tree, two at a time. A mutant whose text is no longer found exactly once is
-an error; `tests/test_mutants_fresh.py` checks that in every run of the tests.
+Each mutant is made in a temporary copy of the tree, two at a time, in a process forked from one that has imported torch. A
+mutant whose text is no longer found exactly once is an error; `tests/test_mutants_fresh.py` checks that in every run of the
+tests.
 """
 
 import argparse
+import os
 import sys
 
 from support.mutants_peers import PEER_MUTANTS
 from support.mutants_rooms import ROOM_MUTANTS
-from support.mutating import EXPECTED_ROOMS, Mutant, run, select
+from support.mutating import EXPECTED_ROOMS, Mutant, preload, run, select
 
 FLAT, TREE, MIX = "test_cross_entropy.py", "test_trees_functional.py", "test_mixing.py"
 EMBED, ADAPT, BASE = "test_label_embedding.py", "test_adaptive.py", "test_baselines.py"
@@ -663,12 +666,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Break the code in every way listed and see the tests go red.")
     parser.add_argument("words", nargs="*", help="run the mutants whose name contains one of these words")
     parser.add_argument("--room", action="append", default=[], choices=EXPECTED_ROOMS, help="run those of this room")
+    parser.add_argument("--from", dest="first", type=int, default=1, metavar="N", help="begin with the Nth of them")
+    parser.add_argument("--to", dest="last", type=int, metavar="N", help="end with the Nth of them")
+    parser.add_argument("--workers", type=int, default=2, metavar="N", help="run this many at a time")
     given = parser.parse_args()
     chosen = select(MUTANTS, given.words, given.room)
     if not chosen:
         print("No mutant has such a name.")
         return 1
-    return 1 if run(chosen, lambda line: print(line, flush=True)) else 0
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: threads would not survive the forks
+    preload()
+    limits = {"first": given.first, "last": given.last, "workers": given.workers}
+    return 1 if run(chosen, lambda line: print(line, flush=True), **limits) else 0
 
 
 if __name__ == "__main__":

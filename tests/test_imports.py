@@ -68,4 +68,4 @@ def test_a_first_objective_is_there_soon_after_torch():
         "import labelkin; labelkin.OneHot(classes=10)\n"
         "print((time.process_time() - ready) / (ready - start))"
     )
-    assert min(float(run(code)) for _ in range(3)) < 0.5
+    assert any(float(run(code)) < 0.5 for _ in range(3))

@@ -1,5 +1,7 @@
 """The mutants are in step with the code: each can be made, and every part of the package has at least two."""
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -46,13 +48,60 @@ def test_a_subset_is_chosen_by_name_or_room():
 
 
 def test_a_mutant_counts_only_if_its_control_is_green(monkeypatch: pytest.MonkeyPatch):
-    made: list[str] = []
     monkeypatch.setattr(mutating, "control", lambda tests: "green" if tests == "good" else "red without a mutant")
-    monkeypatch.setattr(mutating, "outcome", lambda mutant: made.append(mutant.name) or "caught")
+    monkeypatch.setattr(mutating, "outcome", lambda mutant: {"a": "caught", "c": "survived"}[mutant.name])
+    mutants = [Mutant(name, "cli/a.py", "", "", tests) for name, tests in (("a", "good"), ("b", "bad"), ("c", "good"))]
     said: list[str] = []
-    assert run([Mutant("a", "cli/a.py", "", "", "good"), Mutant("b", "cli/b.py", "", "", "bad")], said.append) == 1
-    assert made == ["a"]
-    assert any("bad" in line for line in said)
+    assert run(mutants, said.append) == 2
+    assert said == [
+        "control    bad: red without a mutant",
+        "1 of 2 controls are green",
+        "   1 caught     cli: a",
+        "   3 survived   cli: c",
+        "3 mutants, 2 not caught or not tried",
+    ]
+    assert run(mutants, said.append, first=3) == 1
+    assert said[-2:] == ["   3 survived   cli: c", "1 mutants, 1 not caught or not tried"]
+    assert run(mutants, said.append, last=1) == 0
+
+
+def test_the_control_of_a_file_runs_all_its_selections_at_once():
+    tests = [
+        "test_a.py -k one",
+        "test_a.py -k two and not three",
+        "test_b.py",
+        "test_b.py -k one",
+        "test_a.py test_b.py -k x",
+    ]
+    assert mutating.joined(tests) == {
+        "test_a.py -k (one) or (two and not three)": tests[:2],
+        "test_b.py": tests[2:4],
+        "test_a.py test_b.py -k (x)": tests[4:],
+    }
+
+
+def test_a_red_file_is_looked_at_selection_by_selection(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(mutating, "control", lambda tests: "red" if "bad" in tests else "green")
+    monkeypatch.setattr(mutating, "outcome", lambda mutant: "caught")
+    mutants = [Mutant(name, "cli/a.py", "", "", f"test_a.py -k {name}") for name in ("good", "bad")]
+    said: list[str] = []
+    assert run(mutants, said.append) == 1
+    assert said[:3] == ["control    test_a.py -k bad: red", "1 of 2 controls are green", "   1 caught     cli: good"]
+
+
+def test_forked_calls_answer_in_order_and_a_process_that_dies_says_so():
+    def answer(item: int) -> str:
+        if item == 2:
+            os._exit(3)
+        if item == 3:
+            raise ValueError("no three")
+        time.sleep(0.05 * (5 - item))
+        return f"{item}"
+
+    found = list(mutating.forked(answer, range(5), workers=3))
+    assert [found[i] for i in (0, 1, 4)] == ["0", "1", "4"]
+    assert "no answer" in found[2]
+    assert "ValueError: no three" in found[3]
 
 
 def _test(name: str) -> Path:

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from labelkin import Taxonomy
-from support.browsing import browser
+from support.browsing import browser, new_page
 from support.requires import skip_unless
 from support.snippets import command_lines, fences, printed_and_shown, unknown_words
 
@@ -323,7 +323,7 @@ def test_the_site_builds_without_a_warning_and_its_links_lead_somewhere(tmp_path
     methods = (tmp_path / "site" / "methods.html").read_text(encoding="utf-8")
     assert methods.count('class="arithmatex"') > 20
     with browser() as started:
-        page = started.new_page()
+        page = new_page(started)
         for path in [tmp_path / "site" / "methods.html", *(tmp_path / "site" / "methods").glob("*.html")]:
             page.goto(path.as_uri())
             page.wait_for_selector(".katex")

@@ -1,6 +1,7 @@
 """Checks of arguments. Every error names the argument, what was expected, what was given and what to do."""
 
 import re
+import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -166,6 +167,21 @@ def visible(text: str) -> str:
     'cat\\\\u001b[2J'
     """
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def reads_as_number(text: str) -> bool:
+    """Return whether Python's `float` accepts a text."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def print_note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    """Print a user's warning as one note without the line of code; a `warnings.showwarning` for commands."""
+    if issubclass(category, UserWarning):
+        print(f"Note: {visible(str(message))}", file=sys.stderr)
 
 
 def with_suggestions(unknown: Sequence[str], known: Sequence[str], limit: int = 5) -> str:

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from labelkin import InputError, Taxonomy, metrics
 from labelkin.audit import audit
-from labelkin.audit._costs import in_class_order, read_costs
 from labelkin.cli._audit import audit as command
 from labelkin.cli._errors import ErrorGroup
+from labelkin.training import costs_in_order, read_costs
 
 app = typer.Typer(cls=ErrorGroup, pretty_exceptions_enable=False)
 app.command("audit")(command)
@@ -344,7 +344,7 @@ def _words(text: str) -> set[str]:
 def test_rows_of_costs_may_stand_in_another_order_than_columns(folder: Path):
     (folder / "a.csv").write_text("true,cat,dog,cow\ncat,0,1,2\ndog,3,0,4\ncow,5,6,0\n")
     (folder / "b.csv").write_text("true,dog,cow,cat\ncow,6,0,5\ncat,1,2,0\ndog,0,4,3\n")
-    one, other = (in_class_order(read_costs(folder / name), ["cat", "dog", "cow"]) for name in ("a.csv", "b.csv"))
+    one, other = (costs_in_order(read_costs(folder / name), ["cat", "dog", "cow"]) for name in ("a.csv", "b.csv"))
     assert one.tolist() == other.tolist() == [[0, 1, 2], [3, 0, 4], [5, 6, 0]]
 
 

@@ -106,7 +106,7 @@ def test_difference(left, right, expected):
     assert result.difference(left, right) == expected
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("benchmark", "sizes"),
     [

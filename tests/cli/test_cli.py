@@ -217,7 +217,7 @@ def test_train_logs_for_tensorboard(tmp_path):
     assert (point.step, point.value) == (1, pytest.approx(RunFolder(run).final["accuracy"]))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_two_processes_train_as_one(tmp_path):
     command = (
         "train",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from labelkin import Taxonomy
-from labelkin._checks import visible
+from labelkin._checks import print_note, visible
 from support.commands import call, refused
 
 EVIL = "cat\x1b[2J\x1b]0;owned\x07\x9b31m\u202edog"
@@ -17,6 +17,12 @@ SHOWN = "cat\\u001b[2J\\u001b]0;owned\\u0007\\u009b31m\\u202edog"
 def test_control_characters_become_visible_and_all_else_stays():
     assert visible(EVIL) == SHOWN
     assert visible("tab\t, line\n, ü 猫 🐈 é") == "tab\t, line\n, ü 猫 🐈 é"
+
+
+def test_a_warning_for_the_user_is_one_harmless_note(capsys: pytest.CaptureFixture[str]):
+    print_note(UserWarning(EVIL), UserWarning, "file.py", 3)
+    print_note("for developers", DeprecationWarning, "file.py", 3)
+    assert capsys.readouterr().err == f"Note: {SHOWN}\n"
 
 
 @pytest.fixture

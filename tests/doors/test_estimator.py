@@ -5,6 +5,7 @@
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ EXPECTED_FAILURES = {
 }
 # Enough epochs and a high rate: the checks ask for an accuracy of .83 on blobs, and every fit must be short.
 CHECKED = {"epochs": 5, "lr": 0.02}
+CHECKED_OFTEN = ("one-hot", "hierarchical", "kin", "adaptive-labels", "retrospection", "static-labels")  # of every kind
 SLOWER = {"static-labels": {"epochs": 15}}  # regression follows extreme class weights more slowly
 NAMES = np.array(["ship", "cat", "dog"])  # of iris, to have a shipped tree: not in the order of the alphabet
 TREE = Taxonomy.from_nested({"animal": ["dog", "cat"], "thing": ["ship", "car"]})
@@ -69,12 +71,21 @@ def expected_failures(estimator: KinClassifier) -> dict[str, str]:
     return EXPECTED_FAILURES.get(estimator.objective, {})
 
 
+def checked(objectives: Iterable[str]) -> Any:
+    """Run scikit-learn's checks for each of the objectives."""
+    estimators = [KinClassifier(objective, **{**CHECKED, **SLOWER.get(objective, {})}) for objective in objectives]
+    return parametrize_with_checks(estimators, expected_failed_checks=expected_failures)
+
+
 @pytest.mark.long
-@parametrize_with_checks(
-    [KinClassifier(objective, **{**CHECKED, **SLOWER.get(objective, {})}) for objective in OBJECTIVES],
-    expected_failed_checks=expected_failures,
-)
+@checked(CHECKED_OFTEN)
 def test_scikit_learns_own_checks(estimator: KinClassifier, check: Any):
+    check(estimator)
+
+
+@pytest.mark.slow
+@checked(objective for objective in OBJECTIVES if objective not in CHECKED_OFTEN)
+def test_scikit_learns_own_checks_of_the_other_objectives(estimator: KinClassifier, check: Any):
     check(estimator)
 
 

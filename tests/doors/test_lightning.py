@@ -4,6 +4,7 @@ import copy
 import importlib.util
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -202,25 +203,38 @@ def test_a_trainer_without_a_number_of_epochs_is_refused():
         trainer.fit(module, [(torch.randn(4, 4), torch.tensor([0, 1, 2, 0]))])
 
 
-def on_two_processes(loop: str, name: str, folder: Path, *left_out: str) -> dict[str, Any] | None:
-    """What process 0 has at the end; None if a process failed."""
-    command = [sys.executable, lightning_runs.__file__, loop, name, "2", str(folder), *left_out]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+def on_two_processes(loop: str, names: Sequence[str], folder: Path, *left_out: str) -> dict[str, Any] | None:
+    """What process 0 has at the end of each objective; None if a process failed."""
+    command = [sys.executable, lightning_runs.__file__, loop, ",".join(names), "2", str(folder), *left_out]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
     if ended.returncode:
         assert left_out, ended.stderr
         return None
-    loaded: dict[str, Any] = torch.load(folder / f"{loop}.0", weights_only=True)
-    return loaded
+    return {name: torch.load(folder / f"{loop}.{name}.0", weights_only=True) for name in names}
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Every objective trained by labelkin's own loop on two processes."""
+    need_lightning()
+    found = on_two_processes("own", OBJECTIVES, tmp_path_factory.mktemp("own"))
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def with_lightning(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The same by Lightning."""
+    need_lightning()
+    found = on_two_processes("lightning", OBJECTIVES, tmp_path_factory.mktemp("lightning"))
+    assert found is not None
+    return found
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_two_processes_train_as_labelkins_own_loop(name: str, tmp_path: Path):
-    need_lightning()
-    wanted = on_two_processes("own", name, tmp_path)
-    ours = on_two_processes("lightning", name, tmp_path)
-    assert ours is not None
-    assert wanted is not None
+def test_two_processes_train_as_labelkins_own_loop(name: str, own: dict[str, Any], with_lightning: dict[str, Any]):
+    ours, wanted = with_lightning[name], own[name]
     torch.testing.assert_close(ours["state"], wanted["state"], rtol=1e-9, atol=1e-9)
     assert ours["metrics"]["val_accuracy"] == pytest.approx(wanted["metrics"]["test_accuracy"], abs=1e-9)
 
@@ -229,11 +243,8 @@ def test_two_processes_train_as_labelkins_own_loop(name: str, tmp_path: Path):
 @pytest.mark.parametrize(
     ("name", "hook"), [("retrospection", "on_train_epoch_start"), ("adaptive-labels", "_end_epoch")], ids=str
 )
-def test_without_a_hook_two_processes_train_differently(name: str, hook: str, tmp_path: Path):
-    need_lightning()
-    wanted = on_two_processes("own", name, tmp_path)
-    broken = on_two_processes("lightning", name, tmp_path, hook)
-    assert wanted is not None
+def test_without_a_hook_two_processes_train_differently(name: str, hook: str, own: dict[str, Any], tmp_path: Path):
+    broken = on_two_processes("lightning", [name], tmp_path, hook)
     if broken is not None:
         with pytest.raises(AssertionError):
-            torch.testing.assert_close(broken["state"], wanted["state"], rtol=1e-9, atol=1e-9)
+            torch.testing.assert_close(broken[name]["state"], own[name]["state"], rtol=1e-9, atol=1e-9)

@@ -7,16 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelkin.functional import expected_cost, expected_distance, tree_index
-from labelkin.structure import Taxonomy
 from support import reference
 from support.numeric import check_gradient, close, positions, probabilities, renamed, samples, values
-from support.trees import taxonomies
+from support.trees import named, taxonomies
 
 PARENTS = [-1, 0, 0, 1, 2, 1, 2, 3, 2, 3, 0, 10, 11, 11, 5]  # leaves at three depths, single children at 5 and 10
-
-
-def named(parents, leaves=None):
-    return Taxonomy(parents, [f"n{i}" for i in range(len(parents))], leaves)
 
 
 TREE = named(PARENTS)

@@ -12,8 +12,7 @@ from labelkin.functional import _kernels as kernels
 from labelkin.functional import tree_index
 from labelkin.functional._kernels import fused
 from labelkin.functional._kernels import losses as fused_losses
-from labelkin.structure import Taxonomy
-from support.trees import KINDS, random_taxonomy
+from support.trees import KINDS, named, random_taxonomy
 
 LOSSES = {  # on leaves, the public function
     "conditional": (False, functional.conditional_softmax),
@@ -46,10 +45,6 @@ def calls(monkeypatch):
     real = fused.fused
     monkeypatch.setattr(fused_losses, "fused", lambda kind, *given: found.append(kind) or real(kind, *given))
     return found
-
-
-def named(parents, leaves=None):
-    return Taxonomy(parents, [f"n{i}" for i in range(len(parents))], leaves)
 
 
 def drawn(loss, taxonomy, rows, dtype=torch.float64):

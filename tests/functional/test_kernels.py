@@ -21,7 +21,7 @@ from labelkin.functional._kernels import losses as fused_losses
 from labelkin.structure import Taxonomy
 from support import reference
 from support.numeric import GAP
-from support.trees import KINDS, random_taxonomy
+from support.trees import KINDS, named, random_taxonomy
 
 TREE_LOSSES = {  # on leaves, ours, the definition
     "conditional": (False, kernels.conditional_softmax, references.conditional_softmax),
@@ -41,10 +41,6 @@ TREE_LOSSES = {  # on leaves, ours, the definition
 }
 every_loss = pytest.mark.parametrize("loss", TREE_LOSSES)
 every_kind = pytest.mark.parametrize("kind", loss_cases.KINDS)
-
-
-def named(parents, leaves=None):
-    return Taxonomy(parents, [f"n{i}" for i in range(len(parents))], leaves)
 
 
 def on(device, value):

@@ -21,7 +21,6 @@ from labelkin.functional import (
     tree_index,
 )
 from labelkin.functional._tree import above, below, sibling_sums
-from labelkin.structure import Taxonomy
 from support import reference
 from support.numeric import (
     GAP,
@@ -35,14 +34,10 @@ from support.numeric import (
     samples,
     values,
 )
-from support.trees import KINDS, random_taxonomy, taxonomies
+from support.trees import KINDS, named, random_taxonomy, taxonomies
 
 INTERLEAVED = [-1, 0, 0, 1, 2, 1, 2, 3, 2, 3, 0, 10, 11, 11, 5]  # siblings apart, single children at 5 and 10
 # by node: 1 (3 (7, 9), 5 (14)), 2 (4, 6, 8), 10 (11 (12, 13)); leaves at three depths
-
-
-def named(parents, leaves=None):
-    return Taxonomy(parents, [f"n{i}" for i in range(len(parents))], leaves)
 
 
 def wide():

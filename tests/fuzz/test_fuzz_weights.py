@@ -13,16 +13,8 @@ import torch
 import labelkin
 from labelkin.runs import RunFolder, load_run, run_spec, train_run
 from labelkin.training import Interrupted
-from labelkin.training._progress import Silent
 from support.fuzzing import changed, damaged, fuzz
-
-
-class StopAt(Silent):
-    """Interrupt training in its second epoch."""
-
-    def step(self, epoch: int, step: int, loss: torch.Tensor) -> None:
-        if epoch == 1:
-            raise Interrupted
+from support.stopping import StopInEpoch
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +24,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = {"epochs": 1, "batch_size": 256, "backbone": "tiny-cnn", "data_options": {"subset": 0.2}}
     labelkin.train("digits", "label-embedding", out=out / "finished", **options)
     with pytest.raises(Interrupted):
-        labelkin.train("digits", out=out / "stopped", progress=lambda steps: StopAt(), **{**options, "epochs": 2})
+        labelkin.train("digits", out=out / "stopped", progress=lambda steps: StopInEpoch(1), **{**options, "epochs": 2})
     return out
 
 

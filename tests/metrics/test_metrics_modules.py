@@ -134,7 +134,7 @@ def test_a_batch_without_mistakes_is_passed_over_in_silence(recwarn):
     assert not recwarn.list
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_two_processes_give_what_one_gives(tmp_path: Path):
     """Shards of 50 and 11 samples."""
     processes = [
@@ -142,7 +142,7 @@ def test_two_processes_give_what_one_gives(tmp_path: Path):
         for rank in range(2)
     ]
     for process in processes:
-        _, complaints = process.communicate(timeout=120)
+        _, complaints = process.communicate(timeout=600)
         assert process.returncode == 0, complaints
     for rank in range(2):
         found = torch.load(tmp_path / f"found.{rank}")
@@ -207,7 +207,7 @@ def test_the_functions_import_neither_torchmetrics_nor_scikit_learn():
 def work(rank: int, folder: Path) -> None:
     """One of the two processes."""
     meeting = f"file://{folder}/store"
-    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2, timeout=timedelta(seconds=60))
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2, timeout=timedelta(seconds=600))
     found = {}
     for name, (make, _, _) in CASES.items():
         given, target = (part.split([50, 11])[rank] for part in fed(name))

@@ -56,7 +56,7 @@ def test_compiled_training_equals_plain(case: Case):
     compiled_equals_plain(case, "aot_eager")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["adaptive-labels-all", "label-embedding-text", "retrospection-plain"])
 def test_code_generated_for_the_processor_equals_plain(name: str):
     skip_unless(shutil.which("g++") is not None, "a C++ compiler", "compiler")

@@ -38,7 +38,7 @@ def trained(ranks: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
         for rank in range(ranks)
     ]
     for process in processes:
-        _, complaints = process.communicate(timeout=500)
+        _, complaints = process.communicate(timeout=1200)
         assert process.returncode == 0, complaints
     return folder
 

@@ -167,6 +167,7 @@ def test_a_network_that_cannot_be_had_is_replaced_or_left_out(monkeypatch):
     ("values", "level", "words"),
     [
         ([27.7], "within spread", "within spread"),  # .35 of .40
+        ([27.753], "within spread", "within spread"),  # .403 of .40 and a rounding of .005
         ([27.8], "worse", "worse by 0.45"),
         ([26.9], "better", "better by 0.45"),
         ([27.0, 28.6], "within spread", "within spread"),  # mean 27.8, own spread 1.13

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits
+from torch import Tensor
 
 from labelkin import relations
 from labelkin._checks import InputError
@@ -468,18 +469,24 @@ def test_dense_rows_keep_the_precision_given():
     assert rows.matrix.any()
 
 
+def structured_rows(taxonomy: Taxonomy, ids: list[int], batch: Tensor) -> list[Tensor]:
+    tree = relations.smooth(relations.tree(taxonomy, structured=True), 0.4)
+    groups = relations.smooth(relations.groups(ids, structured=True), 0.4)
+    soft = relations.tree_targets(taxonomy, beta=10.0, structured=True)
+    return [rows(batch) for rows in (tree, groups, soft)]
+
+
 def test_ten_thousand_classes_make_nothing_of_k_by_k():
     classes = 10_000
     parents = [-1, *([0] * 20), *(1 + i % 20 for i in range(400)), *(21 + i % 400 for i in range(classes))]
     taxonomy = Taxonomy(parents, [str(i) for i in range(len(parents))])
     ids = [i % 400 for i in range(classes)]
     batch = torch.randint(classes, (32,), generator=torch.Generator().manual_seed(0))
+    with LargestTensor():  # imports what torch and the functions import on first use
+        structured_rows(Taxonomy.from_paths(["a/b", "a/c", "d"]), [0, 0, 1], torch.tensor([0]))
     tracemalloc.start()
     with LargestTensor() as memory:
-        tree = relations.smooth(relations.tree(taxonomy, structured=True), 0.4)
-        groups = relations.smooth(relations.groups(ids, structured=True), 0.4)
-        soft = relations.tree_targets(taxonomy, beta=10.0, structured=True)
-        made = [rows(batch) for rows in (tree, groups, soft)]
+        made = structured_rows(taxonomy, ids, batch)
     numpy_peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert memory.numel <= 32 * (classes + 1)

@@ -12,17 +12,11 @@ import labelkin
 from labelkin import InputError
 from labelkin.runs import RunFolder, load_run, run_spec, train_run
 from labelkin.training import Interrupted, load_packed, save_packed
-from labelkin.training._progress import Silent
 from support.commands import refused
+from support.stopping import StopInEpoch
 
 pytestmark = pytest.mark.long
 OPTIONS = {"epochs": 2, "batch_size": 256, "data_options": {"subset": 0.2}}
-
-
-class StopAt(Silent):
-    def step(self, epoch: int, step: int, loss: torch.Tensor) -> None:
-        if epoch == 1:
-            raise Interrupted
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +24,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("made")
     labelkin.train("digits", out=out / "finished", **OPTIONS)
     with pytest.raises(Interrupted):
-        labelkin.train("digits", out=out / "stopped", progress=lambda steps: StopAt(), **OPTIONS)
+        labelkin.train("digits", out=out / "stopped", progress=lambda steps: StopInEpoch(1), **OPTIONS)
     return out
 
 

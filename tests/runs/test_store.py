@@ -108,7 +108,7 @@ from pathlib import Path
 from labelkin.runs._run_files import locked
 with locked(Path({str(folder)!r})):
     print("held", flush=True)
-    time.sleep(60)
+    time.sleep(1200)
 """
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "held\n"
@@ -123,11 +123,12 @@ with locked(Path({str(folder)!r})):
     assert call("train", "--resume", folder).exit_code == 0
 
 
+@pytest.mark.slow
 def test_two_comparisons_share_a_store(tmp_path: Path):
     """Each run is trained by one of them, and both print the same table."""
     command = ("compare", "--objectives", "one-hot,label-smoothing,confidence-penalty", "--seeds", "0,1", "--epochs", 4)
     both = [start(*command, "--batch-size", 32, "--out", tmp_path, "--json") for _ in range(2)]
-    told = [process.communicate(timeout=300) for process in both]
+    told = [process.communicate(timeout=1200) for process in both]
     assert [process.returncode for process in both] == [0, 0], told
     assert told[0][0] == told[1][0]
     trained = [sum("epoch 4/4" in line for line in errors.splitlines()) for _, errors in told]

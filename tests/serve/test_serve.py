@@ -59,10 +59,10 @@ def client(home: Path) -> Iterator[httpx.Client]:
     process = start("serve", home / "photos", "--port", "0", "--coverage", "0.9")
     address = address_of(process)
     assert address.startswith("http://127.0.0.1:")
-    with httpx.Client(base_url=address, timeout=60) as opened:
+    with httpx.Client(base_url=address, timeout=300) as opened:
         yield opened
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate(timeout=300)
     assert process.returncode == 0
     assert "Traceback" not in told
 
@@ -290,10 +290,10 @@ def test_other_addresses_come_with_a_token(home: Path):
         address, _, fragment = address_of(process).partition("#")
         token = fragment.removeprefix("token=")
         assert len(token) >= 32
-        with httpx.Client(base_url=address.replace("0.0.0.0", "127.0.0.1"), timeout=60) as opened:
+        with httpx.Client(base_url=address.replace("0.0.0.0", "127.0.0.1"), timeout=300) as opened:
             assert opened.get("/").status_code == 200
             assert "token" in error(opened.get("/api/model"), 401)
             assert opened.get("/api/model", headers={"authorization": f"Bearer {token}"}).status_code == 200
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)

@@ -13,7 +13,7 @@ import labelkin
 from labelkin import Taxonomy
 from labelkin.data._readers.images import ImageForm, read_image
 from labelkin.runs import load_run
-from support.browsing import browser
+from support.browsing import Opened, browser, new_page
 from support.commands import FOUND, PIXELS, start
 
 pytest.importorskip("fastapi")
@@ -55,7 +55,7 @@ def served(run: Path, *options: str) -> Iterator[str]:
         yield found[0]
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
 
 
 @pytest.fixture(scope="module")
@@ -65,18 +65,10 @@ def photos(home: Path) -> Iterator[str]:
         yield address
 
 
-class Tab:
-    """A page with all that it says on the console and asks for."""
+class Tab(Opened):
+    """The page of a server."""
 
-    def __init__(self, started: Any, address: str, *, width: int = 1440) -> None:
-        self.page = started.new_context(viewport={"width": width, "height": 900}).new_page()
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.goto(address)
-        self.page.wait_for_selector("form:not([hidden])")
+    ready = "form:not([hidden])"
 
     def text(self, id_: str) -> str:
         return str(self.page.locator(f"#{id_}").inner_text())
@@ -157,7 +149,7 @@ def test_a_token_in_the_address_lets_the_page_in(started: Any, home: Path):
         tab = Tab(started, local)
         tab.page.set_input_files("#file", home / "three.png")
         tab.page.wait_for_selector("#result:not([hidden])")
-        without = started.new_context().new_page()
+        without = new_page(started)
         without.goto(local.partition("#")[0])
         without.wait_for_selector("#problem:not([hidden])")
         assert "token" in without.locator("#problem").inner_text()

@@ -18,11 +18,7 @@ from labelkin._checks import InputError
 from labelkin.structure import DISTANCES, Taxonomy
 from support.clock import units_of_work
 from support.requires import data_text
-from support.trees import random_taxonomy, taxonomies
-
-
-def edges(tree: Taxonomy) -> set[tuple[str, str]]:
-    return {(tree.names[p], tree.names[i]) for i, p in enumerate(tree.parents) if p >= 0}
+from support.trees import edges, random_taxonomy, taxonomies
 
 
 def numbered_breadth_first(tree: Taxonomy) -> Taxonomy:

@@ -11,6 +11,7 @@ from labelkin._checks import InputError
 from labelkin.structure import Taxonomy, WordNet
 from support.clock import units_of_work
 from support.requires import skip_unless
+from support.trees import edges
 from support.wordnet import write_database
 
 CIFAR10 = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
@@ -62,10 +63,6 @@ def test_paths_take_the_shorter_way(small: WordNet) -> None:
 def test_unknown_senses(small: WordNet, sense: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         small.sense(sense)
-
-
-def edges(tree: Taxonomy) -> set[tuple[str, str]]:
-    return {(tree.names[p], tree.names[i]) for i, p in enumerate(tree.parents) if p >= 0}
 
 
 def test_tree_of_names_and_senses(small: WordNet) -> None:

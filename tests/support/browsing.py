@@ -9,6 +9,8 @@ from typing import Any
 
 from support.requires import skip_unless
 
+WAIT = 300_000  # milliseconds
+
 
 def chromium() -> str | None:
     """Where a Chromium is: `LABELKIN_CHROMIUM`, or one on the path; playwright's own is found without."""
@@ -36,19 +38,27 @@ def browser() -> Iterator[Any]:
         started.close()
 
 
-class Opened:
-    """A page of a file, with all that it says on the console and all that it asks for."""
+def new_page(started: Any, **options: Any) -> Any:
+    """An empty page in a context of its own, which waits as long as a busy machine needs."""
+    context = started.new_context(**options)
+    context.set_default_timeout(WAIT)
+    return context.new_page()
 
-    def __init__(self, started: Any, path: Path, *, width: int = 1440, scheme: str = "light") -> None:
-        context = started.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        self.page = context.new_page()
+
+class Opened:
+    """A page of a file or an address, with all that it says on the console and all that it asks for."""
+
+    ready = "html[data-drawing]"  # there once the page can be used
+
+    def __init__(self, started: Any, address: Path | str, *, width: int = 1440, scheme: str = "light") -> None:
+        self.page = new_page(started, viewport={"width": width, "height": 900}, color_scheme=scheme)
         self.said: list[str] = []
         self.asked: list[str] = []
         self.page.on("console", lambda message: self.said.append(message.text))
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
         self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.goto(path.as_uri())
-        self.page.wait_for_selector("html[data-drawing]", state="attached")
+        self.page.goto(address.as_uri() if isinstance(address, Path) else address)
+        self.page.wait_for_selector(self.ready, state="attached")
 
     def walk(self) -> None:
         """Bring every figure near the screen, so that it is drawn."""

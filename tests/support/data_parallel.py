@@ -102,7 +102,7 @@ def work(rank: int, ranks: int, folder: Path) -> None:
     for name, case, variant in jobs:
         meeting = f"file://{folder}/{name}.store"
         dist.init_process_group(
-            "gloo", init_method=meeting, rank=rank, world_size=ranks, timeout=timedelta(seconds=300)
+            "gloo", init_method=meeting, rank=rank, world_size=ranks, timeout=timedelta(seconds=1200)
         )
         try:
             result: Any = train(case, rank=rank, ranks=ranks, **variant)

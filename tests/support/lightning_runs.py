@@ -1,6 +1,7 @@
 """Train the same model by labelkin's own loop and by Lightning, on one process or two: what `test_lightning.py` compares.
 
-Run as a script: `lightning_runs.py LOOP OBJECTIVE PROCESSES FOLDER [HOOK]`, where a hook of the module may be left out.
+Run as a script: `lightning_runs.py LOOP OBJECTIVES PROCESSES FOLDER [HOOK]`, where a hook of the module may be left out. The
+objectives, separated by commas, are trained one after the other, so that each process imports Lightning once.
 """
 
 import sys
@@ -113,7 +114,8 @@ def by_lightning(name: str, processes: int, left_out: str = "") -> tuple[Model, 
 
 
 if __name__ == "__main__":
-    loop, name, processes, folder, *left_out = sys.argv[1:]
+    loop, names, processes, folder, *left_out = sys.argv[1:]
     run = by_own_loop if loop == "own" else partial(by_lightning, left_out=left_out[0] if left_out else "")
-    model, found, rank = run(name, int(processes))
-    torch.save({"state": model.state_dict(), "metrics": found}, Path(folder) / f"{loop}.{rank}")
+    for name in names.split(","):
+        model, found, rank = run(name, int(processes))
+        torch.save({"state": model.state_dict(), "metrics": found}, Path(folder) / f"{loop}.{name}.{rank}")

@@ -414,8 +414,22 @@ ROOM_MUTANTS = [
         "test_terminal.py",
     ),
     Mutant(
+        "checks: every text reads as a number",
+        "_checks.py",
+        "    except ValueError:\n        return False\n    return True\n\n\ndef print_note",
+        "    except ValueError:\n        return True\n    return True\n\n\ndef print_note",
+        "test_taxonomy_sources.py -k bad_newick",
+    ),
+    Mutant(
+        "checks: a note keeps its escape sequences",
+        "_checks.py",
+        'print(f"Note: {visible(str(message))}", file=sys.stderr)',
+        'print(f"Note: {message}", file=sys.stderr)',
+        "test_terminal.py",
+    ),
+    Mutant(
         "runs: a final.json of text is a run",
-        "runs/_config_check.py",
+        "runs/_run_files.py",
         "type(value) not in (float, int, type(None))",
         "type(value) not in (float, int, str, type(None))",
         "test_store.py -k damaged_run",

@@ -3,18 +3,50 @@
 `tests/mutants.py` lists the mutants and is the command; this module runs them.
 """
 
+import gc
+import importlib.util
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple, TypeVar
+
+import pytest
+
+T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parents[2]
-AT_ONCE = 2  # mutants that run at the same time, each in its own copy
+PRELOADED = (  # what many tests and pytest's own plugins import
+    *(
+        "torch",
+        "torch.testing",
+        "torch.distributed.tensor",
+        "torch.utils.data",
+        "torch.fx.experimental.symbolic_shapes",
+    ),
+    *(
+        "numpy",
+        "numpy.testing",
+        "scipy.stats",
+        "scipy.sparse",
+        "scipy.optimize",
+        "sklearn.datasets",
+        "yaml",
+        "PIL.Image",
+    ),
+    *(
+        "anyio.pytest_plugin",
+        "anyio._backends._asyncio",
+        "xdist.plugin",
+        "pytest_timeout",
+        "hypothesis",
+        "unittest.mock",
+    ),
+)
 EXPECTED_ROOMS = (
     *("structure", "relations", "functional", "objectives", "metrics", "decide", "models", "analysis", "data"),
     *(
@@ -67,7 +99,7 @@ def copy_tree(folder: Path) -> Path:
     """Copy what the tests need to a folder and return the copy: nothing is ever broken in the working tree."""
     copy = folder / "labelkin"
     copy.mkdir()
-    ignored = shutil.ignore_patterns("__pycache__", ".git", ".venv", ".pytest_cache", ".mypy_cache", ".ruff_cache")
+    ignored = shutil.ignore_patterns(".git", ".venv", ".pytest_cache", ".mypy_cache", ".ruff_cache")
     for entry in sorted(ROOT.iterdir()):
         if entry.name.startswith(".") or entry.name in ("build", "data", "dist", "runs", "shared"):
             continue
@@ -78,22 +110,8 @@ def copy_tree(folder: Path) -> Path:
     return copy
 
 
-def run_tests(copy: Path, tests: str) -> subprocess.CompletedProcess[str]:
-    """Run tests of a copy against the sources of that copy."""
-    names, _, chosen = tests.partition(" -k ")
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-    command += [str(next((copy / "tests").rglob(name))) for name in names.split()] + (["-k", chosen] if chosen else [])
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(copy / "src"), str(copy / "tests")]),
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-    environment.setdefault("OMP_NUM_THREADS", "1")
-    return subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
-
-
 def outcome(mutant: Mutant) -> str:
-    """Return "caught", "survived", or why the mutant could not be tried."""
+    """Return "caught", "survived", or why the mutant could not be tried; only for a process of its own."""
     reason = stale(mutant)
     if reason:
         return reason
@@ -102,19 +120,101 @@ def outcome(mutant: Mutant) -> str:
         file = mutant.path(copy)
         text = file.read_text(encoding="utf-8")
         file.write_text(text.replace(mutant.before, mutant.after), encoding="utf-8")
-        ended = run_tests(copy, mutant.tests)
-    return {0: "survived", 1: "caught"}.get(ended.returncode, _failure(ended))
+        shutil.rmtree(file.parent / "__pycache__", ignore_errors=True)
+        code, printed = run_tests(copy, mutant.tests)
+    return {0: "survived", 1: "caught"}.get(code, f"pytest ended with {code}:\n{printed[-2500:]}")
 
 
 def control(tests: str) -> str:
-    """Return "green" if the tests pass on the unbroken code, else what they printed."""
+    """Return "green" if the tests pass on the unbroken code, else what they printed; only for a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        ended = run_tests(copy_tree(Path(folder)), tests)
-    return "green" if ended.returncode == 0 else f"red without a mutant: {_failure(ended)}"
+        code, printed = run_tests(copy_tree(Path(folder)), tests)
+    return "green" if code == 0 else f"red without a mutant: pytest ended with {code}:\n{printed[-2500:]}"
 
 
-def _failure(ended: subprocess.CompletedProcess[str]) -> str:
-    return f"pytest ended with {ended.returncode}:\n{ended.stdout[-2000:]}{ended.stderr[-500:]}"
+def run_tests(copy: Path, tests: str) -> tuple[int, str]:
+    """Run tests of a copy against the sources of that copy in this process; return the exit code and what was printed.
+
+    The process cannot be used for anything else afterwards: it has the modules of the copy.
+    """
+    names, _, chosen = tests.partition(" -k ")
+    arguments = ["-x", "-q", "-p", "no:cacheprovider", "--assert=plain"]
+    arguments += [str(next((copy / "tests").rglob(name))) for name in names.split()] + (
+        ["-k", chosen] if chosen else []
+    )
+    for module in [name for name in sys.modules if name.partition(".")[0] in ("labelkin", "support")]:
+        del sys.modules[module]
+    ours = [str(copy / "src"), str(copy / "tests")]
+    sys.path[:] = ours + [entry for entry in sys.path if not entry or not Path(entry).is_relative_to(ROOT / "tests")]
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONPATH"] = os.pathsep.join(ours)
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    os.chdir(copy)
+    printed = copy.parent / "printed"
+    with printed.open("wb") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    code = int(pytest.main(arguments))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.chdir("/")
+    return code, printed.read_text(encoding="utf-8", errors="replace")
+
+
+def forked(function: Callable[[T], str], items: Sequence[T], workers: int = 2) -> Iterator[str]:
+    """Call a function on every item, each in a forked process, `workers` at a time; yield the results in order.
+
+    The processes start with the modules of this one, which saves the seconds that each would need to import torch.
+    """
+    running: dict[int, tuple[int, BinaryIO]] = {}  # process -> position of its item, its answer
+    answers: dict[int, str] = {}
+    position = 0
+    for start, item in enumerate(items):
+        if len(running) == workers:
+            _collect(running, answers)
+        while position in answers:
+            yield answers.pop(position)
+            position += 1
+        sys.stdout.flush()
+        sys.stderr.flush()
+        answer = tempfile.TemporaryFile()  # noqa: SIM115 - closed by _collect
+        process = os.fork()
+        if not process:
+            try:
+                answer.write(function(item).encode())
+                answer.flush()
+            except Exception:
+                answer.write(f"failed: {traceback.format_exc()}".encode())
+                answer.flush()
+            finally:
+                os._exit(0)
+        running[process] = start, answer
+    while running:
+        _collect(running, answers)
+        while position in answers:
+            yield answers.pop(position)
+            position += 1
+
+
+def _collect(running: dict[int, tuple[int, BinaryIO]], answers: dict[int, str]) -> None:
+    """Wait until one or more of the processes end and store their answers."""
+    ended: list[tuple[int, int]] = []
+    while not ended:
+        time.sleep(0.01)
+        ended = [(process, status) for process in running for done, status in [os.waitpid(process, os.WNOHANG)] if done]
+    for process, status in ended:
+        place, answer = running.pop(process)
+        with answer:
+            answer.seek(0)
+            answers[place] = answer.read().decode() or f"the process ended with status {status} and no answer"
+
+
+def preload() -> None:
+    """Import what most tests import, so that forked processes have it."""
+    for name in PRELOADED:
+        if importlib.util.find_spec(name.partition(".")[0]):
+            importlib.import_module(name)
+    gc.freeze()  # forked processes need not look through these modules for garbage
 
 
 def select(mutants: Sequence[Mutant], words: Sequence[str], rooms: Sequence[str]) -> list[Mutant]:
@@ -124,23 +224,56 @@ def select(mutants: Sequence[Mutant], words: Sequence[str], rooms: Sequence[str]
     return [m for m in mutants if m.room in rooms or any(word in m.name for word in words)]
 
 
-def run(mutants: Sequence[Mutant], say: Callable[[str], None] = print) -> int:
-    """Run the control of every test named, then the mutants whose control is green; return how many went wrong."""
-    wrong = 0
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        tests = sorted({mutant.tests for mutant in mutants})
-        controls = dict(zip(tests, pool.map(control, tests), strict=True))
-        for name, found in controls.items():
-            if found != "green":
-                say(f"control    {name}: {found}")
-        ready = [mutant for mutant in mutants if controls[mutant.tests] == "green"]
-        say(f"{sum(found == 'green' for found in controls.values())} of {len(controls)} controls are green")
-        wrong = len(mutants) - len(ready)
-        for mutant, found in zip(ready, pool.map(outcome, ready), strict=True):
-            wrong += found != "caught"
-            say(f"{found:10s} {mutant.room}: {mutant.name}")
-    say(f"{len(mutants)} mutants, {wrong} not caught or not tried")
+def run(
+    mutants: Sequence[Mutant],
+    say: Callable[[str], None] = print,
+    *,
+    first: int = 1,
+    last: int | None = None,
+    workers: int = 2,
+) -> int:
+    """Run the control of every test named, then the mutants whose control is green; return how many went wrong.
+
+    Lines have the position of a mutant, so that `first` can be the position at which an interrupted run goes on.
+    """
+    remaining = list(enumerate(mutants, start=1))[first - 1 : last]
+    red = _red_controls({mutant.tests for _, mutant in remaining}, say, workers)
+    ready = [(position, mutant) for position, mutant in remaining if mutant.tests not in red]
+    wrong = len(remaining) - len(ready)
+    outcomes = forked(outcome, [mutant for _, mutant in ready], workers)
+    for (position, mutant), found in zip(ready, outcomes, strict=True):
+        wrong += found != "caught"
+        say(f"{position:4d} {found:10s} {mutant.room}: {mutant.name}")
+    say(f"{len(remaining)} mutants, {wrong} not caught or not tried")
     return wrong
+
+
+def _red_controls(tests: set[str], say: Callable[[str], None], workers: int) -> set[str]:
+    """Return which tests fail without a mutant: all tests of a file at once, and one by one where a file is red."""
+    files = joined(tests)
+    together = dict(zip(files, forked(control, list(files), workers), strict=True))
+    suspects = sorted(single for whole, found in together.items() if found != "green" for single in files[whole])
+    red = {
+        single: found
+        for single, found in zip(suspects, forked(control, suspects, workers), strict=True)
+        if found != "green"
+    }
+    for single, found in red.items():
+        say(f"control    {single}: {found}")
+    say(f"{len(tests) - len(red)} of {len(tests)} controls are green")
+    return set(red)
+
+
+def joined(tests: Iterable[str]) -> dict[str, list[str]]:
+    """Return selections that name each file once, with the selections that they stand for."""
+    by_file: dict[str, list[str]] = {}
+    for single in sorted(tests):
+        by_file.setdefault(single.partition(" -k ")[0], []).append(single)
+    found: dict[str, list[str]] = {}
+    for file, singles in by_file.items():
+        words = [single.partition(" -k ")[2] for single in singles]
+        found[f"{file} -k " + " or ".join(f"({word})" for word in words) if all(words) else file] = singles
+    return found
 
 
 def rooms_of(mutants: Iterable[Mutant]) -> dict[str, int]:

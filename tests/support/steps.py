@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labelkin import Objective
+from labelkin import Objective, OneHot
 from support.cases import Sample, each
 
 TIGHT = {"rtol": 1e-9, "atol": 1e-11}
@@ -60,3 +60,13 @@ def snapshot(objective: torch.nn.Module) -> dict[str, Any]:
         for key, part in value.items():
             found[f"{name}.{key}"] = part[:-1].clone() if isinstance(part, Tensor) else torch.tensor(part)
     return found
+
+
+class CountedSteps(OneHot):
+    """An objective that counts steps in Python, which neither a CUDA graph nor a batched fleet can see."""
+
+    steps = 0
+
+    def compute(self, outputs: Any, batch: Any) -> Any:
+        self.steps = self.steps + 1
+        return super().compute(outputs, batch)

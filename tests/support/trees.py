@@ -1,11 +1,23 @@
 """Random trees of every awkward shape, for tests of anything that takes a Taxonomy."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from hypothesis import strategies as st
 
 from labelkin.structure import Taxonomy
 
 KINDS = ("star", "chain", "single-child", "unbalanced", "balanced", "scattered")
+
+
+def named(parents: Sequence[int], leaves: Sequence[int] | None = None) -> Taxonomy:
+    """A tree from the parents of its nodes, which are called n0, n1, ..."""
+    return Taxonomy(parents, [f"n{i}" for i in range(len(parents))], leaves)
+
+
+def edges(tree: Taxonomy) -> set[tuple[str, str]]:
+    """The names of every node and its parent, parent first."""
+    return {(tree.names[p], tree.names[i]) for i, p in enumerate(tree.parents) if p >= 0}
 
 
 def random_taxonomy(rng: np.random.Generator, leaves: int, kind: str) -> Taxonomy:
@@ -17,9 +29,8 @@ def random_taxonomy(rng: np.random.Generator, leaves: int, kind: str) -> Taxonom
     - scattered: unbalanced, with nodes numbered at random (parents first), so that siblings lie apart.
     """
     parents = _GROW[kind](rng, leaves)
-    names = [f"n{i}" for i in range(len(parents))]
     childless = np.setdiff1d(np.arange(len(parents)), parents)
-    return Taxonomy(parents, names, rng.permutation(childless))
+    return named(parents, rng.permutation(childless))
 
 
 @st.composite

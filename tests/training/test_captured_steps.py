@@ -15,6 +15,7 @@ from labelkin.training._captured_steps import FEWEST_STEPS, CapturedSteps, make_
 from labelkin.training._progress import Silent
 from labelkin.training._steps import Steps
 from support.requires import skip_unless
+from support.steps import CountedSteps
 
 NEVER = 10**9  # warm-up steps: the body of the graph runs as plain operations
 
@@ -93,16 +94,6 @@ def test_saved_states_do_not_depend_on_capturing(digits):
         states.append(made.steps.optimizer_state())
     assert states[0]["param_groups"] == states[1]["param_groups"]
     assert states[0]["state"].keys() == states[1]["state"].keys()
-
-
-class Counts(OneHot):
-    """An objective that counts steps in Python, which a graph cannot see."""
-
-    steps = 0
-
-    def compute(self, outputs: Any, batch: Any) -> Any:
-        self.steps = self.steps + 1
-        return super().compute(outputs, batch)
 
 
 def steps_of(digits: data.Dataset, objective: nn.Module | None = None, **settings: Any) -> Steps:
@@ -220,7 +211,7 @@ class TestOnAGpu:
 
     def test_a_count_in_python_is_not_captured(self, digits):
         net = models.build("tiny-cnn", digits.shape)
-        model = Model(net, Counts(digits.classes, features=net.features))
+        model = Model(net, CountedSteps(digits.classes, features=net.features))
         trainer = Trainer(model, Classify(digits), Settings(epochs=3, batch_size=40))
         trainer.fit()
         assert trainer.steps.not_captured == "the objective keeps part of its state outside of tensors"

@@ -2,8 +2,6 @@
 
 import ast
 import copy
-import os
-import signal
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,7 @@ from labelkin import InputError, data
 from labelkin.runs import RunFolder
 from labelkin.training import Checkpoint, Classify, Interrupted, Settings, State, Trainer
 from labelkin.training import _loop as loop
-from labelkin.training._progress import Silent
+from support.stopping import PressCtrlC
 
 SETTINGS = Settings(epochs=3, batch_size=64, augment=("shift",), schedule="cosine")
 
@@ -40,14 +38,6 @@ class Memory:
         self.finished = (model, metrics, outputs, seconds)
 
 
-class StopAt(Silent):
-    """Sends Ctrl-C after a step."""
-
-    def step(self, epoch, step, loss) -> None:
-        if (epoch, step) == (1, 2):
-            os.kill(os.getpid(), signal.SIGINT)
-
-
 @pytest.fixture(scope="module")
 def digits() -> data.Dataset:
     return data.load("digits", subset=0.2)
@@ -66,7 +56,11 @@ def test_a_run_in_memory_is_stopped_and_resumed_with_the_same_bits(digits):
     checkpoint: Checkpoint = memory
     with pytest.raises(Interrupted):
         Trainer(
-            model_for(digits), Classify(digits), SETTINGS, checkpoint=checkpoint, progress=lambda steps: StopAt()
+            model_for(digits),
+            Classify(digits),
+            SETTINGS,
+            checkpoint=checkpoint,
+            progress=lambda steps: PressCtrlC(1, 2),
         ).fit()
     assert (memory.state.progress["epoch"], memory.state.progress["step"]) == (1, 2)
     resumed = Trainer(model_for(digits), Classify(digits), SETTINGS, checkpoint=checkpoint).fit(resume=True)

@@ -15,7 +15,6 @@ from labelkin.training import (
     Diverged,
     Interrupted,
     Settings,
-    Silent,
     State,
     Trainer,
     build_model,
@@ -33,6 +32,8 @@ from labelkin.training._fleet_convolution import AsProducts
 from labelkin.training._fleet_model import FleetModel
 from labelkin.training._task import Place
 from support.requires import skip_unless
+from support.steps import CountedSteps
+from support.stopping import PressCtrlC
 
 Member = tuple[str, dict[str, Any], int]  # objective, options, seed
 GIVEN: dict[str, Any] = {"epochs": 2, "batch_size": 32, "optimizer": "sgd", "lr": 0.02, "momentum": 0.5}
@@ -329,20 +330,6 @@ def test_clipping_is_by_member(digits):
     assert float(norms[1]) < 0.3 < float(norms[0])
 
 
-class StopAfter(Silent):
-    """Ask to stop after some steps, as Ctrl-C does."""
-
-    def __init__(self, steps: int) -> None:
-        self.left = steps
-
-    def step(self, epoch: int, step: int, loss: Tensor) -> None:
-        self.left -= 1
-        if self.left == 0:
-            import signal
-
-            signal.raise_signal(signal.SIGINT)
-
-
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_an_interrupted_fleet_goes_on_together_or_one_by_one(digits, optimizer: str):
     members, exact = MIXED[1:4], {"atol": 1e-8, "rtol": 1e-5}
@@ -350,7 +337,7 @@ def test_an_interrupted_fleet_goes_on_together_or_one_by_one(digits, optimizer: 
     expected = fleet_of(digits, members, **given).fit()
     memories = [Memory() for _ in members]
     fleet = fleet_of(digits, members, memories=memories, **given)
-    fleet.progress = lambda steps: StopAfter(steps + 2)
+    fleet.progress = lambda steps: PressCtrlC(1, 2)
     with pytest.raises(Interrupted):
         fleet.fit()
     assert [memory.state.progress["epoch"] for memory in memories if memory.state] == [1, 1, 1]
@@ -409,14 +396,6 @@ def custom(digits: data.Dataset, objectives: list[OneHot], net: Any = None) -> F
     return Fleet(members, ["custom"] * len(members))
 
 
-class Counts(OneHot):
-    steps = 0
-
-    def compute(self, outputs: Any, batch: Any) -> Any:
-        self.steps = self.steps + 1
-        return super().compute(outputs, batch)
-
-
 class Scaled(OneHot):
     """An objective with a number that is no tensor, and differs between members."""
 
@@ -438,7 +417,7 @@ def test_models_that_cannot_be_batched_are_refused_before_any_step(digits):
 
     assert len(custom(digits, heads(OneHot)).fit()) == 2
     with pytest.raises(NotBatched, match="outside of tensors"):
-        custom(digits, heads(Counts)).fit()
+        custom(digits, heads(CountedSteps)).fit()
     with pytest.raises(NotBatched, match="item"):
         custom(digits, heads(Reads)).fit()
     scaled = heads(Scaled)

@@ -1,7 +1,5 @@
 """What only a GPU can show."""
 
-import os
-import signal
 from pathlib import Path
 
 import pytest
@@ -11,21 +9,13 @@ from labelkin.bench import time_many_labels
 from labelkin.runs import RunFolder, RunSpec
 from labelkin.runs import train_run as train
 from labelkin.training import Interrupted, Settings
-from labelkin.training._progress import Silent
 from support.requires import skip_unless
+from support.stopping import PressCtrlC
 
 
 @pytest.fixture(autouse=True)
 def gpu():
     skip_unless(torch.cuda.is_available(), "a GPU", "gpu")
-
-
-class StopAt(Silent):
-    """Presses Ctrl-C after a step."""
-
-    def step(self, epoch, step, loss):
-        if (epoch, step) == (1, 2):
-            os.kill(os.getpid(), signal.SIGINT)
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
@@ -35,7 +25,7 @@ def test_a_stopped_run_goes_on(optimizer: str, tmp_path: Path):
     spec = RunSpec(objective="label-embedding", backbone="resnet-8", settings=settings)
     whole = train(spec, tmp_path / "whole")
     with pytest.raises(Interrupted):
-        train(spec, tmp_path / "stopped", progress=lambda steps: StopAt())
+        train(spec, tmp_path / "stopped", progress=lambda steps: PressCtrlC(1, 2))
     resumed = train(spec, tmp_path / "stopped", resume=True)
     assert len(RunFolder(tmp_path / "stopped").history()) == 3
     for ours, theirs in zip(resumed.history, whole.history, strict=True):
@@ -53,6 +43,6 @@ def test_a_stopped_run_of_retrospection_goes_on(tmp_path: Path):
     settings = Settings(epochs=3, batch_size=256)
     spec = RunSpec(objective="retrospection", options={"every": 1}, settings=settings)
     with pytest.raises(Interrupted):
-        train(spec, tmp_path / "stopped", progress=lambda steps: StopAt())
+        train(spec, tmp_path / "stopped", progress=lambda steps: PressCtrlC(1, 2))
     resumed = train(spec, tmp_path / "stopped", resume=True)
     assert len(resumed.history) == 3

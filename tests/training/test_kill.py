@@ -1,7 +1,6 @@
 """A run killed at any moment ends, resumed, with the same bytes as one never killed; so does one stopped by Ctrl-C."""
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from labelkin.runs import RunFolder, RunSpec
 from labelkin.runs import train_run as train
 from labelkin.training import Interrupted, Settings
-from labelkin.training._progress import Silent
+from support.stopping import PressCtrlC
 
 pytestmark = pytest.mark.slow
 
@@ -29,24 +28,13 @@ def test_killed_runs_end_with_the_same_bytes(objective: str, tmp_path: Path):
     assert ", 0 wrong" in ended.stdout
 
 
-class StopAt(Silent):
-    """Presses Ctrl-C after a step."""
-
-    def __init__(self, epoch: int, step: int) -> None:
-        self.at = (epoch, step)
-
-    def step(self, epoch, step, loss):
-        if (epoch, step) == self.at:
-            os.kill(os.getpid(), signal.SIGINT)
-
-
 @pytest.mark.parametrize("at", [(0, 1), (1, 2), (1, 5)])
 def test_ctrl_c_saves_the_step_and_training_goes_on_from_it(at: tuple[int, int], tmp_path: Path):
     settings = Settings(epochs=3, batch_size=64, augment=("shift",), schedule="cosine")
     spec = RunSpec(objective="retrospection", options={"every": 1}, settings=settings, data_options={"subset": 0.2})
     train(spec, tmp_path / "whole")
     with pytest.raises(Interrupted):
-        train(spec, tmp_path / "stopped", progress=lambda steps: StopAt(*at))
+        train(spec, tmp_path / "stopped", progress=lambda steps: PressCtrlC(*at))
     assert RunFolder(tmp_path / "stopped").final is None
     train(spec, tmp_path / "stopped", resume=True)
     for name in ("metrics.csv", "model.safetensors", "final.json", "outputs.safetensors"):

@@ -1,7 +1,5 @@
 """Saving keeps to its share of the time, and a run killed between two saves still ends with the same bytes."""
 
-import os
-import signal
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,7 @@ from labelkin.runs import train_run as train
 from labelkin.training import Interrupted, Settings
 from labelkin.training import _checkpoint as pace
 from labelkin.training._checkpoint import Pace
-from labelkin.training._progress import Silent
+from support.stopping import PressCtrlC
 
 
 class Clock:
@@ -72,17 +70,6 @@ def test_a_run_killed_between_two_saves_goes_on_from_the_first(tmp_path: Path, m
         assert (folder.path / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
 
 
-class StopAfterAnEpoch(Silent):
-    """Presses Ctrl-C at the last step of the third epoch."""
-
-    def __init__(self, steps: int) -> None:
-        self.at = (2, steps)
-
-    def step(self, epoch, step, loss) -> None:
-        if (epoch, step) == self.at:
-            os.kill(os.getpid(), signal.SIGINT)
-
-
 def test_a_run_that_is_told_to_stop_is_saved_however_long_it_takes(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(pace, "CHEAP", -1.0)
     monkeypatch.setattr(pace, "SHARE", 1e-9)
@@ -90,6 +77,6 @@ def test_a_run_that_is_told_to_stop_is_saved_however_long_it_takes(tmp_path: Pat
         train(
             RunSpec(settings=Settings(epochs=5, batch_size=64), data_options={"subset": 0.2}),
             tmp_path / "stopped",
-            progress=StopAfterAnEpoch,
+            progress=lambda steps: PressCtrlC(2, steps),  # the last step of the third epoch
         )
     assert [path.name for path in (tmp_path / "stopped").glob("state-*")] == ["state-00003-0000000.safetensors"]

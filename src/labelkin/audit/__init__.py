@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from labelkin.audit._confusion_tree import Agreement as Agreement
     from labelkin.audit._confusion_tree import Pair as Pair
     from labelkin.audit._confusion_tree import Structure as Structure
-    from labelkin.audit._costs import costs_for as costs_for
     from labelkin.audit._decide_file import FileDecisions as FileDecisions
     from labelkin.audit._decide_file import decide_file as decide_file
     from labelkin.audit._decision_findings import Advice as Advice
@@ -53,5 +52,4 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_schema": ["KINDS", "Kind"],
         "_text": ["as_text"],
     },
-    internal={"_costs": ["costs_for"]},
 )

@@ -14,7 +14,6 @@ from labelkin.audit import _findings as findings
 from labelkin.audit import _text as text
 from labelkin.audit._advice import advise
 from labelkin.audit._confusion_tree import LEAST_CLASSES, Structure, class_confusions, has_structure, structure
-from labelkin.audit._costs import in_class_order, read_costs
 from labelkin.audit._decisions import Scaling, calibration, crm, fallback, fit_temperature
 from labelkin.audit._doubts import first_matches, questions
 from labelkin.audit._measures import basics, cost, hierarchy, worst
@@ -34,6 +33,7 @@ from labelkin.audit._schema import Fields, Kind
 from labelkin.audit._statistics import LEAST_SAMPLES, split_if_enough
 from labelkin.decide import Halves
 from labelkin.structure import Taxonomy
+from labelkin.training import costs_in_order, read_costs
 
 
 class Audit(NamedTuple):
@@ -170,7 +170,7 @@ def audit(
     names = choose_names(raw, classes, whole_tree, cost_table, is_built_in=is_built_in(taxonomy))
     given = check_predictions(raw, names, name)
     tree = restrict_tree(taxonomy, whole_tree, given.classes)
-    matrix = None if cost_table is None else in_class_order(cost_table, given.classes)
+    matrix = None if cost_table is None else costs_in_order(cost_table, given.classes)
     by_tree = isinstance(classes, str) and classes == FROM_TREE
     if by_tree:
         given = given._replace(

@@ -16,7 +16,6 @@ from torch import Tensor
 
 from labelkin._checks import InputError, check_names, check_number, listed
 from labelkin._files import open_whole
-from labelkin.audit._costs import in_class_order, read_costs
 from labelkin.audit._decide_rules import Ready, choose_rule, scaled_scores, warn_of_shift
 from labelkin.audit._doubts import first_matches
 from labelkin.audit._names import FROM_TREE, TreeChoice, is_built_in, load_taxonomy, read_names, restrict_tree
@@ -27,6 +26,7 @@ from labelkin.audit._stream import Chunk, Stream, open_stream
 from labelkin.decide import ANSWER_KINDS, GuaranteeKind, Rule
 from labelkin.decide import explain as explanations
 from labelkin.structure import Taxonomy
+from labelkin.training import costs_in_order, read_costs
 
 DECISION, KIND, PROBABILITY, PATH = "decision", "decision_kind", "decision_probability", "decision_path"
 WRITTEN = (DECISION, KIND, PROBABILITY)
@@ -163,7 +163,7 @@ def decide_file(
             stacklevel=2,
         )
     tree = restrict_tree(taxonomy, whole, names)
-    matrix = None if costs is None else in_class_order(read_costs(costs), names)
+    matrix = None if costs is None else costs_in_order(read_costs(costs), names)
     scale = 1.0 if temperature is None else float(temperature)
     ready = Ready(Rule(chosen, tree, matrix, threshold, temperature=scale), names)
     if labeled is not None:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from labelkin._checks import InputError, check_names, counted, with_suggestions
-from labelkin.audit._costs import CostTable
 from labelkin.audit._doubts import first_matches
 from labelkin.audit._schema import Raw
 from labelkin.structure import Taxonomy, catalogue, load_tree
+from labelkin.training import CostTable
 
 WORDNET, FROM_TREE = "wordnet", "taxonomy"
 ASK = "pass the class names in the order of the scores (--classes a,b,c, or a file with one name per line)"

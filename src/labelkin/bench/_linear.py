@@ -13,6 +13,7 @@ from labelkin._checks import InputError, check_choice, check_count
 from labelkin.bench import _loss_cases as loss_cases
 from labelkin.bench import _references as references
 from labelkin.bench._growth import Compared, Comparison, Growth, Measure, measured
+from labelkin.bench._loss_cases import relative_error
 from labelkin.bench._measure import machine
 from labelkin.functional import ClassTargets, linear_cross_entropy
 
@@ -141,11 +142,7 @@ def _check(targets: ClassTargets | None, sizes: dict[str, int], device: str, dty
     else:
         expected = references.class_target_cross_entropy(logits, y[rows], targets)
     (expected_grad,) = torch.autograd.grad(expected.sum(), exact)
-    error = max(_error(losses[rows], expected), _error(grad[rows], expected_grad))
+    error = max(relative_error(losses[rows], expected), relative_error(grad[rows], expected_grad))
     if not error < TOLERANCE[dtype]:
         raise ArithmeticError(f"linear cross entropy differs from float64 by {error:.1e}")
     return error
-
-
-def _error(found: Tensor, expected: Tensor) -> float:
-    return float((found.detach().double() - expected.detach()).norm() / expected.detach().norm())

@@ -68,7 +68,7 @@ def cases(device: str, folder: Path | None, *, small: bool) -> Iterator[Planned]
 
 def _tree_case(loss: str, label: str, taxonomy: Taxonomy, index: dict[str, TreeIndex], device: str, batch: int) -> Case:
     if device not in index:
-        index[device] = TreeIndex(*_on(device, tree_index(taxonomy)))
+        index[device] = TreeIndex(*on_device(device, tree_index(taxonomy)))
     tree = index[device]
     on_leaves, ours, reference = TREE_LOSSES[loss]
     classes = len(taxonomy.leaves)
@@ -147,5 +147,11 @@ def _ragged(leaves: int) -> Taxonomy:
     return Taxonomy(parents, [f"n{i}" for i in range(len(parents))], rng.permutation(ends))
 
 
-def _on(device: str, value: Any) -> Any:
-    return tuple(_on(device, part) for part in value) if isinstance(value, tuple) else value.to(device)
+def on_device(device: str, value: Any) -> Any:
+    """Move a tensor, or the tensors of a tuple, to a device."""
+    return tuple(on_device(device, part) for part in value) if isinstance(value, tuple) else value.to(device)
+
+
+def relative_error(found: Tensor, expected: Tensor) -> float:
+    """Return the norm of the difference over the norm of what is expected, in float64."""
+    return float((found.detach().double() - expected.detach()).norm() / expected.detach().norm())

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from labelkin._checks import LIBRARY_ERRORS, InputError, check_choice, check_count
 from labelkin.bench import _loss_cases as loss_cases
-from labelkin.bench._loss_cases import Case
+from labelkin.bench._loss_cases import Case, relative_error
 from labelkin.bench._measure import Machine, machine
 
 AT_LEAST_BYTES = 200 * 2**20  # total size of the rotating inputs, several times the L2 cache
@@ -120,11 +120,7 @@ def check(case: Case, logits: Tensor, target: Tensor) -> tuple[float, float]:
     exact = logits.detach()[rows].double().requires_grad_()
     expected = case.reference(exact, target[rows])
     (expected_grad,) = torch.autograd.grad((expected * weight[rows].double()).sum(), exact)
-    return _error(losses[rows], expected), _error(grad[rows], expected_grad)
-
-
-def _error(found: Tensor, expected: Tensor) -> float:
-    return float((found.detach().double() - expected.detach()).norm() / expected.detach().norm())
+    return relative_error(losses[rows], expected), relative_error(grad[rows], expected_grad)
 
 
 def run(

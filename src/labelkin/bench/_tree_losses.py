@@ -11,6 +11,7 @@ from torch import Tensor
 
 from labelkin import functional
 from labelkin._checks import check_count
+from labelkin.bench._loss_cases import on_device
 from labelkin.bench._measure import Machine, Timing, machine, timed
 from labelkin.structure import Taxonomy, load_tree
 
@@ -77,7 +78,7 @@ def time_tree_losses(tree: str, *, batch: int = 4096, repeats: int = 20, compile
     wait = torch.cuda.synchronize if device == "cuda" else lambda: None
     measure = partial(timed, repeats=repeats, warm_up=3, clock=time.perf_counter, wait=wait)
     leaf_logits, node_logits, target = _made(taxonomy, batch, device)
-    index = functional.TreeIndex(*_on(device, functional.tree_index(taxonomy)))
+    index = functional.TreeIndex(*on_device(device, functional.tree_index(taxonomy)))
     nodes, spare = index.leaves[target], torch.empty_like(node_logits)
     losses = {}
     for name, loss in LOSSES.items():
@@ -129,7 +130,3 @@ def _taken(loss: Callable[..., Tensor], compiled: bool) -> Callable[..., Tensor]
 
 def _step(loss: Callable[[Tensor], Tensor], logits: Tensor) -> Callable[[], object]:
     return lambda: torch.autograd.grad(loss(logits).mean(), logits)
-
-
-def _on(device: str, value: Any) -> Any:
-    return tuple(_on(device, part) for part in value) if isinstance(value, tuple) else value.to(device)

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from labelkin._checks import InputError, visible
+from labelkin._checks import InputError, print_note, visible
 from labelkin._extras import MissingExtra
 from labelkin._files import is_full
 
@@ -23,7 +22,7 @@ class ErrorGroup(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = print_note
             try:
                 return super().invoke(ctx)
             except (InputError, MissingExtra) as error:
@@ -67,8 +66,3 @@ def _describe(error: OSError) -> str:
     if is_full(error):
         return f"{where}no space left on the disk; nothing was written. Free some space and run the command again."
     return f"{where}{error.strerror or error}."
-
-
-def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    if issubclass(category, UserWarning):
-        print(f"Note: {visible(str(message))}", file=sys.stderr)

@@ -119,8 +119,8 @@ def say_caveats(run: Path, coverage: float | None) -> None:
 
 def costs_of_run(costs: Path | None, run: Path) -> Tensor | None:
     """Read a matrix of costs in the order of the classes of a run."""
-    from labelkin.audit import costs_for
     from labelkin.runs import load_run
+    from labelkin.training import costs_for
 
     return None if costs is None else costs_for(costs, load_run(run).classes)
 

@@ -7,7 +7,7 @@ from statistics import fmean
 from labelkin.comparison import REFERENCE
 from labelkin.papers._format import markdown_table
 from labelkin.papers._leaderboard import deciding_settings, percent, pooled_costs
-from labelkin.papers._needs import EPOCHS, NEEDS, TREE, Compared
+from labelkin.papers._needs import EPOCHS, NEEDS, TREE, Compared, of_total
 from labelkin.papers._settings import SHOWN_BETTER, SHOWN_WORSE, Setting, by_objective, outcome
 
 STAY = f"stay with `{REFERENCE}`"
@@ -36,7 +36,9 @@ def _trained_model(settings: Sequence[Setting]) -> tuple[str, str, str]:
         return "I have a trained model and a tree", action, "no calibrated results yet"
     lower = sum(change < 0 for change in changes)
     mean_change = percent(fmean(changes))
-    evidence = f"cost of {REFERENCE}'s decisions {mean_change} % against argmax, lower in {_of(lower, len(changes))}"
+    evidence = (
+        f"cost of {REFERENCE}'s decisions {mean_change} % against argmax, lower in {of_total(lower, len(changes))}"
+    )
     return "I have a trained model and a tree", action, evidence
 
 
@@ -64,7 +66,7 @@ def _accurate(found: Mapping[str, Compared]) -> tuple[str, str]:
         return STAY, "not measured"
     name = max(scores, key=lambda name: (scores[name][0] - scores[name][1], scores[name][0]))
     better, worse, total = scores[name]
-    evidence = f"`{name}` is significantly more accurate in {_of(better, total)} and less in {worse}"
+    evidence = f"`{name}` is significantly more accurate in {of_total(better, total)} and less in {worse}"
     return (f"try `{name}`" if better > worse else STAY), evidence
 
 
@@ -85,11 +87,7 @@ def _fast(found: Mapping[str, Compared]) -> tuple[str, str]:
     name = max(reached, key=lambda name: len(reached[name][0]) / reached[name][1])
     saved, total = reached[name]
     evidence = (
-        f"`{name}` reaches {REFERENCE}'s best accuracy in {_of(len(saved), total)}, and saves {100 * fmean(saved):.0f} % of "
-        "the epochs there"
+        f"`{name}` reaches {REFERENCE}'s best accuracy in {of_total(len(saved), total)}, and saves "
+        f"{100 * fmean(saved):.0f} % of the epochs there"
     )
     return (f"try `{name}`" if 2 * len(saved) > total else STAY), evidence
-
-
-def _of(count: int, total: int) -> str:
-    return f"{count} of {total} comparison{'s' if total != 1 else ''}"

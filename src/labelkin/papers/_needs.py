@@ -46,15 +46,15 @@ def accuracy(rows: Compared) -> str:
     for word in (SHOWN_BETTER, SHOWN_WORSE):
         there = [f"{_place(setting, row)} ({points(row)})" for setting, row in rows if outcome(row) == word]
         if there:
-            parts.append(f"significantly {word} than one-hot in {_of(len(there), len(rows))}: {'; '.join(there)}")
+            parts.append(f"significantly {word} than one-hot in {of_total(len(there), len(rows))}: {'; '.join(there)}")
     alone = outcomes.count(ONE_SEED)
     rest = len(rows) - alone - sum(word in (SHOWN_BETTER, SHOWN_WORSE) for word in outcomes)
     if rest:
-        parts.append(f"no significant difference in {_of(rest, len(rows))}")
+        parts.append(f"no significant difference in {of_total(rest, len(rows))}")
     if alone:
         means = [100 * row.difference for _, row in rows if outcome(row) == ONE_SEED]
         between = f"{min(means):+.2f}" if len(means) == 1 else f"{min(means):+.2f} to {max(means):+.2f}"
-        parts.append(f"only one seed, which shows nothing, in {_of(alone, len(rows))} ({between})")
+        parts.append(f"only one seed, which shows nothing, in {of_total(alone, len(rows))} ({between})")
     return "; ".join(parts)
 
 
@@ -65,7 +65,9 @@ def mistakes(rows: Compared) -> str:
     if not known:
         return sentence
     cheaper = sum(own < theirs for own, theirs in known)
-    return f"{sentence}; mean cost of a decision below one-hot's, both decided by CRM, in {_of(cheaper, len(known))}"
+    return (
+        f"{sentence}; mean cost of a decision below one-hot's, both decided by CRM, in {of_total(cheaper, len(known))}"
+    )
 
 
 def with_relation(name: str) -> Callable[[Compared], Compared]:
@@ -85,11 +87,12 @@ def under_noise(rows: Compared) -> Compared:
 def epochs(rows: Compared) -> str:
     """Say how often an objective reaches one-hot's best accuracy, and how many epochs it saves."""
     saved = [100 * row.epochs_saved for _, row in rows if not isnan(row.epochs_saved)]
-    count = f"reaches one-hot's best accuracy in {_of(len(saved), len(rows))}"
+    count = f"reaches one-hot's best accuracy in {of_total(len(saved), len(rows))}"
     return f"{count}, and saves {fmean(saved):.0f} % of the epochs there on average" if saved else count
 
 
-def _of(count: int, total: int) -> str:
+def of_total(count: int, total: int) -> str:
+    """Return "2 of 5 comparisons"."""
     return f"{count} of {total} comparison{'s' if total != 1 else ''}"
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from labelkin._checks import InputError, check_names
+from labelkin._checks import InputError, check_names, reads_as_number
 from labelkin.structure._build import Parts, breadth_first, depth_first, free_name, free_names
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _tokens(text: str) -> Iterator[_Token]:
             continue
         if length_due:
             length_due = False
-            if kind != "plain" or not _is_number(token):
+            if kind != "plain" or not reads_as_number(token):
                 raise InputError(f"Newick: expected a branch length at character {at}, got {token!r}.")
             continue
         if token == ":" and kind == "mark":
@@ -106,14 +106,6 @@ def _raw_tokens(text: str) -> Iterator[tuple[str, str, int]]:
             place = found.end()
         else:
             raise InputError(f"Newick: {text[place]!r} at character {place} is never closed.")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _parts(names: list[str | None], parents: list[int], numbers: dict[int, int | None]) -> Parts:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_number, listed, near
+from labelkin._checks import InputError, check_number, listed, near, reads_as_number
 from labelkin.objectives import Objective
 from labelkin.relations import balanced_weights, effective_weights, log_priors
 
@@ -54,19 +54,11 @@ def _read_csv(text: str) -> dict[str, Any]:
     lines = [[cell.strip() for cell in line] for line in csv.reader(text.splitlines()) if line]
     if any(len(line) != 2 for line in lines):
         raise ValueError("expected a class and a weight in each line")
-    if lines and not _is_number(lines[0][1]):
+    if lines and not reads_as_number(lines[0][1]):
         lines = lines[1:]  # a heading
     if len({name for name, _ in lines}) < len(lines):
         raise ValueError("a class occurs twice")
     return {name: float(value) for name, value in lines}
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _in_order(by_name: Mapping[str, Any], classes: Sequence[str], path: Path) -> Tensor:

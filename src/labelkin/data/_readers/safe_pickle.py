@@ -60,7 +60,7 @@ class _Buffer(_Record):
 
     def finished(self) -> Any:
         raw, dtype, shape, order = self.arguments
-        return _from_bytes(raw, dtype, shape, _text(order))
+        return _from_bytes(raw, dtype, shape, as_text(order))
 
 
 class _Dtype(_Record):
@@ -68,11 +68,11 @@ class _Dtype(_Record):
 
     def plain(self) -> np.dtype[Any]:
         """Return the dtype; only numbers and text are allowed."""
-        code = _text(self.arguments[0])
+        code = as_text(self.arguments[0])
         dtype = np.dtype(code) if code[:1] in PLAIN_KINDS and code[1:].isdigit() else None
         if dtype is None:
             raise InputError(f"expected an array of numbers or text, got {code!r}.")
-        order = "|" if self.state is None else _text(self.state[1])
+        order = "|" if self.state is None else as_text(self.state[1])
         return dtype if order == "|" else dtype.newbyteorder("<" if order == "<" else ">")
 
 
@@ -81,7 +81,7 @@ class _Bytes(_Record):
 
     def finished(self) -> bytes:
         text, encoding = self.arguments or ("", "latin1")
-        if _text(encoding) != "latin1" or not isinstance(text, str):
+        if as_text(encoding) != "latin1" or not isinstance(text, str):
             raise InputError(f"expected the encoding 'latin1', got {encoding!r}.")
         return text.encode("latin1")
 
@@ -135,5 +135,6 @@ def _from_bytes(raw: Any, dtype: Any, shape: Any, order: str) -> Any:
     return np.frombuffer(content, dtype=dtype.plain()).reshape(shape, order="F" if order == "F" else "C").copy()
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """Return a text of either Python: bytes of Python 2 are read as Latin-1."""
     return value.decode("latin1") if isinstance(value, bytes) else str(value)

@@ -128,7 +128,7 @@ def _class_names(version: Version, contents: dict[str, bytes], path: Path) -> li
     found = [meta.get(key) for key in keys]
     if not all(isinstance(names, list) and names for names in found):
         raise InputError(f"{path / version.meta[0]}: expected the lists {listed(keys)}, got {listed(sorted(meta))}.")
-    return [tuple(_text(name) for name in names or []) for names in found]
+    return [tuple(safe_pickle.as_text(name) for name in names or []) for names in found]
 
 
 def _records(version: Version, content: bytes, path: Path) -> Records:
@@ -161,7 +161,7 @@ def _record(content: bytes, path: Path) -> dict[str, Any]:
     record = safe_pickle.load(content, source=str(path))
     if not isinstance(record, dict):
         raise InputError(f"{path}: expected a dictionary, got {type(record).__name__}.")
-    return {_text(key): value for key, value in record.items()}
+    return {safe_pickle.as_text(key): value for key, value in record.items()}
 
 
 def _split(parts: list[Records], names: list[tuple[str, ...]], path: Path) -> ArraySplit:
@@ -180,7 +180,3 @@ def _coarse(splits: list[ArraySplit], names: list[tuple[str, ...]], path: Path) 
         raise InputError(f"{path}: CIFAR-10 has no superclasses; use CIFAR-100 for coarse labels.")
     train, test = (ArraySplit(split.inputs, split.coarse) for split in splits if split.coarse is not None)
     return RawDataset(names[1], train=train, test=test)
-
-
-def _text(value: Any) -> str:
-    return value.decode("latin1") if isinstance(value, bytes) else str(value)

@@ -15,7 +15,7 @@ import warnings
 from functools import partial
 from typing import Any, TextIO
 
-from labelkin._checks import visible
+from labelkin._checks import print_note
 from labelkin.runs._engines.attempt import CRASHED, STOP, Job, is_gpu_crash, train_job
 from labelkin.runs._engines.reported import Reporter
 from labelkin.runs._workspace import DataCache
@@ -26,7 +26,7 @@ def main() -> None:
     os.dup2(2, 1)  # keep the output of libraries separate from the events
     jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
     data = DataCache(limit=1)
-    warnings.showwarning = _show_warning
+    warnings.showwarning = print_note
 
     def tell(value: dict[str, Any]) -> None:
         print(json.dumps(value), file=answers, flush=True)
@@ -41,12 +41,6 @@ def main() -> None:
             tell({"kind": event.kind, "message": event.message})
     except KeyboardInterrupt:
         os._exit(130)  # nothing needs saving between runs
-
-
-def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    """Print a warning as the command line does: one note, without the line of code."""
-    if issubclass(category, UserWarning):
-        print(f"Note: {visible(str(message))}", file=sys.stderr)
 
 
 def _listen(stdin: TextIO, jobs: "queue.SimpleQueue[Job]") -> None:
