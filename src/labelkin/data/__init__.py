@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from labelkin.data._batches import Batches as Batches
     from labelkin.data._batches import Minibatch as Minibatch
     from labelkin.data._batches import Visits as Visits
+    from labelkin.data._content import DIGEST as DIGEST
+    from labelkin.data._content import content_digests as content_digests
     from labelkin.data._content import file_digests as file_digests
-    from labelkin.data._content import split_digest as split_digest
     from labelkin.data._dataset import ArraySplit as ArraySplit
     from labelkin.data._dataset import Dataset as Dataset
     from labelkin.data._dataset import FileSplit as FileSplit
@@ -123,7 +124,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     internal={
         "_augment": ["PRESETS"],
         "_batches": ["Visits"],
-        "_content": ["file_digests", "split_digest"],
+        "_content": ["DIGEST", "content_digests", "file_digests"],
         "_dataset": ["class_names"],
         "_encoders": ["restored"],
         "_fingerprint": ["digest", "fingerprint", "folder_content", "hash_lines", "listing_digest"],
