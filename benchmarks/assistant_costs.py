@@ -22,15 +22,16 @@ from labelkin.runs import Record, Store
 
 ASKED_AGAIN = 1.0  # a wrong answer: the user repeats the question
 # To do these without having been asked spends money, blocks something or erases something.
-IRREVERSIBLE, COST_OF_IRREVERSIBLE = (
-    "book_flight book_hotel cancel_reservation car_rental credit_limit_change direct_deposit freeze_account insurance_change "
-    "new_card order order_checks pay_bill pin_change pto_request redeem_rewards reset_settings restaurant_reservation "
-    "rollover_401k transfer uber"
-).split(), 10.0
+IRREVERSIBLE = """
+book_flight book_hotel cancel_reservation car_rental credit_limit_change direct_deposit freeze_account insurance_change new_card
+order order_checks pay_bill pin_change pto_request redeem_rewards reset_settings restaurant_reservation rollover_401k transfer
+uber
+"""
 # To do these without having been asked reaches other people.
-REACHES_OTHERS, COST_OF_REACHING = "make_call schedule_meeting share_location text travel_notification".split(), 5.0
+REACHES_OTHERS = "make_call schedule_meeting share_location text travel_notification"
 # Not to notice these loses time that counts.
-URGENT, COST_OF_MISSING = "account_blocked jump_start lost_luggage report_fraud report_lost_card".split(), 5.0
+URGENT = "account_blocked jump_start lost_luggage report_fraud report_lost_card"
+COST_OF_IRREVERSIBLE, COST_OF_REACHING, COST_OF_MISSING = 10.0, 5.0, 5.0
 
 
 def costs_of(classes: tuple[str, ...]) -> np.ndarray:
@@ -38,8 +39,8 @@ def costs_of(classes: tuple[str, ...]) -> np.ndarray:
     costs = np.full((len(classes), len(classes)), ASKED_AGAIN)
     place = {name: k for k, name in enumerate(classes)}
     for names, cost in ((REACHES_OTHERS, COST_OF_REACHING), (IRREVERSIBLE, COST_OF_IRREVERSIBLE)):
-        costs[:, [place[name] for name in names]] = cost
-    missed = [place[name] for name in URGENT]
+        costs[:, [place[name] for name in names.split()]] = cost
+    missed = [place[name] for name in URGENT.split()]
     costs[missed] = np.maximum(costs[missed], COST_OF_MISSING)
     np.fill_diagonal(costs, 0)
     return costs

@@ -57,6 +57,11 @@ def stratified(targets: Tensor, fraction: float, *, seed: int, classes: Sequence
     check_number("fraction", fraction, low=0, high=1, open_low=True)
     counts = class_counts(targets, classes)
     alone = [classes[k] for k in np.flatnonzero(counts == 1).tolist()]
+    if len(alone) == len(targets):
+        raise InputError(
+            f"expected at least two samples of some class, because one of them is held out, got one sample of each of the "
+            f"{len(alone)} classes; add samples."
+        )
     if alone:
         warnings.warn(
             f"{counted(len(alone), 'class', 'classes')} with one sample, which is trained on and not tested: {listed(alone)}.",
