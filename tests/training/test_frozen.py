@@ -218,9 +218,9 @@ def test_features_do_not_depend_on_the_other_samples_of_their_batch(digits, tmp_
 
 def test_large_images_come_in_small_batches():
     prepare = labelkin.models.Prepare(labelkin.models.preprocessing(NAME), (3, 32, 32))
-    assert frozen._cpu_batch(nn.Sequential(prepare), (3, 32, 32)) == frozen.CPU_BATCH
-    assert frozen._cpu_batch(net(), (3, 32, 32)) == frozen.CPU_BATCH_OF_SMALL
-    assert frozen._cpu_batch(net(), (3, 32, 200)) == frozen.CPU_BATCH
+    assert frozen.cpu_batch(nn.Sequential(prepare), (3, 32, 32)) == frozen.CPU_BATCH
+    assert frozen.cpu_batch(net(), (3, 32, 32)) == frozen.CPU_BATCH_OF_SMALL
+    assert frozen.cpu_batch(net(), (3, 32, 200)) == frozen.CPU_BATCH
 
 
 def test_the_backbone_keeps_the_order_of_its_values(digits):
@@ -249,6 +249,7 @@ def test_a_frozen_run_is_a_whole_model(eight, tmp_path):
         assert torch.equal(model.model.backbone.state_dict()[name], value), name
     again = labelkin.evaluate(run).metrics
     assert again == pytest.approx({name: run.metrics[name] for name in again}, abs=1e-4, nan_ok=True)
+    assert model.at_once == frozen.CPU_BATCH  # not 1,024 images of 224 pixels
     inputs = np.load(eight)["x"][:4]
     assert model.predict(inputs).positions.tolist() == [0, 1, 0, 1]
     assert labelkin.runs.export_model(run, tmp_path / "model.pt2").checked_by == "torch.export"

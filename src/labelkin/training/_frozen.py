@@ -116,7 +116,7 @@ def _computed(
     was_training = backbone.training
     backbone.to(device).eval()
     on_cpu = device.type == "cpu"
-    size = _cpu_batch(backbone, split.shape) if on_cpu else GPU_BATCH
+    size = cpu_batch(backbone, split.shape) if on_cpu else GPU_BATCH
     batches = Batches(split, batch_size=min(size, len(split)), device=device, normalize=normalize).epoch(0)
 
     def apply(batch: Minibatch) -> tuple[Tensor, Tensor]:
@@ -162,10 +162,20 @@ def _joined(parts: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
     return torch.cat([features for features, _ in parts]), torch.cat([rows for _, rows in parts])
 
 
-def _cpu_batch(backbone: nn.Module, shape: tuple[int, ...]) -> int:
-    """Return the number of samples in a batch on a CPU, by the size of the images that reach the network."""
-    sides = [module.size for module in backbone.modules() if isinstance(module, Prepare)] or shape[1:]
+def cpu_batch(backbone: nn.Module, shape: tuple[int, ...]) -> int:
+    """Return the number of images to pass to a pretrained backbone at once on a CPU, by the size that reaches its network.
+
+    Args:
+        backbone: The backbone.
+        shape: The shape of one sample, if the backbone does not resize it.
+    """
+    sides = prepared_sides(backbone) or shape[1:]
     return CPU_BATCH if max(sides, default=0) > SMALL else CPU_BATCH_OF_SMALL
+
+
+def prepared_sides(backbone: nn.Module) -> list[int]:
+    """Return the side that a pretrained backbone brings its images to, in a list; an empty one if it takes them as they are."""
+    return [module.size for module in backbone.modules() if isinstance(module, Prepare)]
 
 
 def _on_all_cores(
