@@ -123,36 +123,6 @@ def test_an_onnx_file_answers_as_predict(home: Path, onnx_file: Path):
 
 
 @pytest.mark.slow
-def test_a_fine_tuned_pretrained_network_answers_as_predict(tmp_path: Path):
-    """One file with the network's own preprocessing: photos of any size in, the answers of `predict` for the files out."""
-    from PIL import Image
-
-    for package in ("efficientnet_lite_pytorch", "onnxscript", "onnxruntime"):
-        pytest.importorskip(package)
-    noise = np.random.default_rng(0)
-    for place, color in {"warm/red": (200, 20, 20), "warm/orange": (220, 120, 20), "cold/blue": (20, 20, 200)}.items():
-        (tmp_path / "photos" / place).mkdir(parents=True)
-        for i, (height, width) in enumerate([(40, 60), (110, 110), (300, 200), (97, 96)]):
-            pixels = np.array(color) + noise.integers(-20, 20, (height, width, 3))
-            Image.fromarray(pixels.astype(np.uint8)).save(tmp_path / "photos" / place / f"{i}.png")
-    settings = {"backbone": "efficientnet-lite0-96", "epochs": 2, "batch_size": 4, "lr": 1e-3, "calibration": 0}
-    run = labelkin.train(tmp_path / "photos", "one-hot", out=tmp_path / "run", **settings)
-    exported = export_model(run, tmp_path / "m.onnx", decide="fallback", threshold=0.6)
-    assert exported.checked_by == "onnxruntime"
-    files = sorted((tmp_path / "photos").rglob("*.png"))
-    told = call("predict", run.path, *files, "-o", tmp_path / "p.jsonl", "--decide", "fallback", "--threshold", "0.6")
-    assert told.exit_code == 0, told.stderr
-    tree = load_run(run).taxonomy
-    for file, line in zip(files, (tmp_path / "p.jsonl").read_text().splitlines(), strict=True):
-        row, found = json.loads(line), in_onnx(tmp_path / "m.onnx", photo(file))
-        assert float(found["probability"][0]) == pytest.approx(row["probability"], abs=0.02)  # one level of 255
-        if abs(row["probability"] - 0.6) > 0.02:
-            assert tree.names[int(found["node"][0])] == row["class"]
-            assert "/".join(tree.names[int(node)] for node in found["path"][0] if node >= 0) == row["path"]
-            assert bool(found["fell_back"][0]) == (row["class"] not in tree.classes)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["pt2", "onnx"])
 @pytest.mark.parametrize("rule", ["argmax", "crm", "threshold", "costs"])
 def test_every_rule_is_exported(rule: str, suffix: str, home: Path, tmp_path: Path):
