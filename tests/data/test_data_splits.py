@@ -34,6 +34,11 @@ def test_split_takes_the_fraction_of_the_whole():
     assert len(stratified(DIGITS, 0.2, seed=0, classes=NAMES).part) == round(0.2 * 1797)
 
 
+def test_nothing_can_be_held_out_of_classes_of_one_sample():
+    with pytest.raises(InputError, match=r"at least two samples of some class.*one sample of each of the 3 classes"):
+        stratified(torch.tensor([2, 0, 1]), 0.2, seed=0, classes=NAMES[:3])
+
+
 def test_split_depends_on_the_seed_alone():
     first, again = (stratified(DIGITS, 0.2, seed=5, classes=NAMES).part for _ in range(2))
     other = stratified(DIGITS, 0.2, seed=6, classes=NAMES).part

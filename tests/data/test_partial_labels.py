@@ -196,3 +196,73 @@ def test_the_estimator_takes_inner_nodes_with_kin():
     y = np.array([f"d{digit}" if i % 3 else KINDS[digit] for i, digit in enumerate(FOUND.target[rows])])
     model = KinClassifier("kin", taxonomy=tree, epochs=2, random_state=0).fit(FOUND.data[rows], y)
     assert set(model.classes_) == {"d0", "d6", "d8", "d1", "d4", "d7"}
+
+
+# Classes that are forgotten, to measure what partial labels are worth
+
+
+def test_a_share_of_every_class_keeps_only_the_node_above(tmp_path):
+    table = write_table(tmp_path / "t.csv", rows_of(unknown=0))
+    whole = load(table, label=["kind", "digit"], seed=3)
+    found = load(table, label=["kind", "digit"], seed=3, coarse_labels=0.25)
+    assert torch.bincount(whole.train.targets).tolist() == [16] * 6
+    assert torch.bincount(found.train.targets).tolist() == [12] * 6
+    assert found.partial_names == ("round", "straight")
+    assert torch.bincount(found.partial.targets).tolist() == [12, 12]
+    assert torch.equal(found.test.inputs, whole.test.inputs)
+    above = {0: "round", 1: "round", 2: "round", 3: "straight", 4: "straight", 5: "straight"}
+    classes = {tuple(x): y for x, y in zip(whole.train.inputs.tolist(), whole.train.targets.tolist(), strict=True)}
+    for x, node in zip(found.partial.inputs.tolist(), found.partial.targets.tolist(), strict=True):
+        assert above[classes.pop(tuple(x))] == found.partial_names[node]
+    assert classes == {
+        tuple(x): y for x, y in zip(found.train.inputs.tolist(), found.train.targets.tolist(), strict=True)
+    }  # no sample is lost
+
+
+def test_forgotten_classes_join_those_that_were_unknown(table):
+    found = load(table, label=["kind", "digit"], coarse_labels=0.5)
+    assert found.partial_names == ("round", "straight")
+    known = torch.bincount(load(table, label=["kind", "digit"]).train.targets)
+    left = torch.bincount(found.train.targets)
+    assert left.tolist() == [int(count) - round(int(count) / 2) for count in known]
+    assert len(found.partial) == 36 + int((known - left).sum())
+    dropped = load(table, label=["kind", "digit"], coarse_labels=0.5, partial="none")
+    assert dropped.partial is None
+    assert torch.equal(dropped.train.inputs, found.train.inputs)
+
+
+def test_the_seed_draws_the_forgotten_classes_and_every_class_keeps_one(table):
+    draws = [load(table, label=["kind", "digit"], coarse_labels=0.5, seed=seed).train.inputs for seed in (0, 0, 1)]
+    assert torch.equal(draws[0], draws[1])
+    assert not torch.equal(draws[0], draws[2])
+    assert torch.bincount(load(table, label=["kind", "digit"], coarse_labels=1).train.targets).tolist() == [1] * 6
+
+
+def test_samples_to_calibrate_on_have_a_class():
+    found = load("stdlib", coarse_labels=0.5, calibration=0.1)
+    alike = load("stdlib", coarse_labels=0.5)
+    assert len(found.train) + len(found.calibration) == len(alike.train)
+    assert len(found.partial) == len(alike.partial)
+
+
+def test_a_class_below_the_root_keeps_its_labels(tmp_path):
+    lines = [*rows_of(unknown=0), *[",".join([*[str(i)] * 32, "other", ""]) for i in range(10)]]
+    found = load(write_table(tmp_path / "t.csv", lines), label=["kind", "digit"], coarse_labels=0.5)
+    counts = dict(zip(found.classes, torch.bincount(found.train.targets).tolist(), strict=True))
+    assert counts.pop("other") == 8
+    assert set(counts.values()) == {8}
+    assert found.partial_names == ("round", "straight")
+
+
+@pytest.mark.parametrize("tree", ["none", "flat"])
+def test_classes_without_groups_have_no_coarse_labels(tmp_path, tree):
+    np.savez(tmp_path / "x.npz", x=np.eye(6), y=np.arange(6) % 2)
+    write_images(tmp_path / "flat", {0: "a", 1: "b"})
+    path = tmp_path / ("x.npz" if tree == "none" else "flat")
+    with pytest.raises(InputError, match=r"coarse_labels: expected data with a tree of groups"):
+        load(path, coarse_labels=0.5)
+
+
+def test_the_option_is_checked():
+    with pytest.raises(InputError, match=r"coarse_labels: expected a number in \[0, 1\], got 1\.5"):
+        load("digits", coarse_labels=1.5)

@@ -54,6 +54,23 @@ def test_the_features_are_those_of_the_published_network(net):
     assert net.features == 1280
 
 
+@pytest.mark.parametrize("name", [f"{NAME}-96", f"{NAME}-160"])
+def test_smaller_images_pass_the_same_weights_with_the_right_padding(name, net):
+    """The library pads for the size that it is built with; built for another multiple of 32, it pads alike."""
+    library = pytest.importorskip("efficientnet_lite_pytorch")
+    side = preprocessing(name).size
+    own = library.EfficientNet.from_name(NAME, image_size=side).eval()
+    own._fc = torch.nn.Identity()
+    own.load_state_dict({k.removeprefix("layers.encoder.net."): v for k, v in net.state_dict().items()})
+    image = torch.rand(1, 3, side, side, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        found = build(name, (3, side, side)).eval()(image)
+        assert torch.equal(found, own.extract_features(image).mean((2, 3)))
+    assert preprocessing(name).resize == round(side * 256 / 224)
+    with pytest.raises(InputError, match=rf"expected \(3, {side}, {side}\), got \(3, 224, 224\).*{name}"):
+        build(name, (3, 224, 224))
+
+
 def test_the_net_draws_its_weights_from_the_seed_if_it_is_not_pretrained(net):
     torch.manual_seed(0)
     drawn = build(NAME, (3, 224, 224), pretrained=False)

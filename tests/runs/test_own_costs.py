@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import labelkin
-from labelkin import Taxonomy
+from labelkin import InputError, Taxonomy
 from labelkin.runs import RunFolder, RunSpec, Store, run_id
-from labelkin.training import Settings
+from labelkin.training import Settings, costs_for
 from labelkin.training._decisions import Calibration, decide_test
 from support.commands import call, refused
 from support.numeric import positions, values
@@ -128,3 +128,28 @@ def test_ids_follow_the_content_of_the_costs(costs, tmp_path):
     assert run_id(RunSpec(settings=Settings(costs=str(copy)))) != first
     told = refused("train", "digits", "--objective", "one-hot", "--costs", "nowhere.csv", "--out", tmp_path / "run")
     assert "costs: there is no file 'nowhere.csv'" in told
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        (
+            ["a,1,0.2", "b,0.2,1"],
+            r"right answer costs no more.*got 1 for the right one and 0\.2 for a wrong one in row 1",
+        ),
+        (["a,0,1", "b,0,3"], "right answer costs no more.*in row 2; write costs, not similarities"),
+        (["a,0,0", "b,0,0"], "expected that some mistake costs more than the right answer, got none"),
+        (["a,2,2", "b,1,1"], "expected that some mistake costs more than the right answer, got none"),
+    ],
+)
+def test_tables_that_are_no_costs_are_refused(rows, problem, tmp_path):
+    file = tmp_path / "costs.csv"
+    file.write_text("\n".join([",a,b", *rows]))
+    with pytest.raises(InputError, match=problem):
+        costs_for(file, ("a", "b"))
+
+
+def test_a_right_answer_may_have_a_cost(tmp_path):
+    file = tmp_path / "costs.csv"
+    file.write_text(",a,b\na,1,4\nb,2,2\n")
+    assert costs_for(file, ("b", "a")).tolist() == [[2, 2], [4, 1]]

@@ -8,6 +8,48 @@ CALIBRATED = "test_calibrated.py"
 
 ROOM_MUTANTS = [
     Mutant(
+        "data: coarse labels name the class",
+        "data/_coarse.py",
+        "names[node] for node in parents[moved.targets.numpy()]",
+        "names[node] for node in found.taxonomy.leaves[moved.targets.numpy()]",
+        "test_partial_labels.py -k keeps_only_the_node",
+    ),
+    Mutant(
+        "data: forgotten classes are not drawn by class",
+        "data/_coarse.py",
+        "np.where(tree.parents[parents] >= 0, quotas, 0)",
+        "quotas",
+        "test_partial_labels.py -k below_the_root",
+    ),
+    Mutant(
+        "training: features of other samples are taken from the cache",
+        "training/_feature_cache.py",
+        "place |= {names[row]: count + i for i, row in enumerate(rows)}",
+        "place |= {names[row]: count + row for row in rows}",
+        "test_frozen.py -k other_splits",
+    ),
+    Mutant(
+        "training: the last batch of features is not filled up",
+        "training/_frozen.py",
+        "missing = size - len(batch.inputs)",
+        "missing = 0",
+        "test_frozen.py -k do_not_depend_on_the_other",
+    ),
+    Mutant(
+        "training: a table of similarities is taken for costs",
+        "training/_cost_files.py",
+        "torch.nonzero(right > wrong)",
+        "torch.nonzero(right < 0)",
+        "test_own_costs.py -k are_no_costs",
+    ),
+    Mutant(
+        "runs: runs with and without partial labels have one name",
+        "runs/_store.py",
+        'config["data_options"].get("partial") == "none"',
+        "False",
+        "test_plans.py -k partial_labels",
+    ),
+    Mutant(
         "data: transparent parts of images keep the colors that they hide",
         "data/_readers/images.py",
         "_opaque(_eight_bits(upright))",

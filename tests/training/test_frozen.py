@@ -11,10 +11,11 @@ from torch import nn
 import labelkin
 from labelkin import data
 from labelkin._checks import InputError
-from labelkin.data import ArraySplit, Dataset, Normalize, split_digest
+from labelkin.data import ArraySplit, Dataset, Normalize, content_digests
 from labelkin.data._content import file_digests
 from labelkin.runs import RunSpec, run_id
 from labelkin.training import Settings
+from labelkin.training import _feature_cache as feature_cache
 from labelkin.training import _frozen as frozen
 from labelkin.training._frozen import frozen_dataset
 
@@ -27,6 +28,10 @@ def cache(tmp_path, monkeypatch):
     """A cache of the test's own."""
     monkeypatch.setenv("LABELKIN_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache" / "features"
+
+
+def files(cache):
+    return set(cache.rglob("*.safetensors"))
 
 
 @pytest.fixture
@@ -64,12 +69,12 @@ def test_slow_features_are_announced_and_counted(digits, monkeypatch):
     frozen_dataset(digits, net(1), device=CPU, note=noted.append)
     total = len(digits.train)
     counts = [note for note in noted if note.endswith(f" of {total} samples")]
-    assert counts[:2] == [f"computed the features of {count} of {total} samples" for count in (8, 16)]
+    assert counts[:2] == [f"computed the features of {count} of {total} samples" for count in (32, 64)]
 
 
 def test_features_are_computed_once(digits, cache, monkeypatch):
     first = frozen_dataset(digits, net(), device=CPU)
-    assert len(list(cache.iterdir())) == len(digits.splits)
+    assert len(files(cache)) == len(digits.splits)
     monkeypatch.setattr(frozen, "_computed", None)
     again = frozen_dataset(data.load("digits", subset=0.1), net(), device=CPU)
     assert torch.equal(first.train.inputs, again.train.inputs)
@@ -78,7 +83,7 @@ def test_features_are_computed_once(digits, cache, monkeypatch):
 @pytest.mark.parametrize("change", ["weights", "statistics", "layers", "samples", "normalization"])
 def test_features_are_known_by_content(digits, cache, change):
     frozen_dataset(digits, net(), device=CPU)
-    before = set(cache.iterdir())
+    before = files(cache)
     other, backbone = digits, net()
     if change == "weights":
         backbone = net(1)
@@ -95,32 +100,32 @@ def test_features_are_known_by_content(digits, cache, change):
     else:
         other = dataclasses.replace(digits, normalization=Normalize([0.0], [1.0]))
     frozen_dataset(other, backbone, device=CPU)
-    assert len(set(cache.iterdir()) - before) == (1 if change == "samples" else len(digits.splits))
+    assert len(files(cache) - before) == (1 if change == "samples" else len(digits.splits))
 
 
 def test_other_targets_share_the_features(digits, cache):
     frozen_dataset(digits, net(), device=CPU)
-    before = set(cache.iterdir())
+    before = files(cache)
     targets = digits.train.targets.flip(0)
     found = frozen_dataset(dataclasses.replace(digits, train=digits.train.with_targets(targets)), net(), device=CPU)
-    assert set(cache.iterdir()) == before
+    assert files(cache) == before
     assert torch.equal(found.train.targets, targets)
 
 
 def test_damaged_features_are_computed_again(digits, cache):
     first = frozen_dataset(digits, net(), device=CPU)
-    for file in cache.iterdir():
+    for file in files(cache):
         file.write_bytes(file.read_bytes()[:100])
     assert torch.equal(frozen_dataset(digits, net(), device=CPU).train.inputs, first.train.inputs)
 
 
 def test_the_cache_forgets_the_features_that_were_not_used_for_the_longest_time(digits, cache, monkeypatch):
     frozen_dataset(digits, net(), device=CPU)
-    old = set(cache.iterdir())
-    monkeypatch.setattr(frozen, "MOST_BYTES", sum(file.stat().st_size for file in old))
+    old = files(cache)
+    monkeypatch.setattr(feature_cache, "MOST_BYTES", sum(file.stat().st_size for file in old))
     frozen_dataset(digits, net(1), device=CPU)
-    assert not old & set(cache.iterdir())
-    assert sum(file.stat().st_size for file in cache.iterdir()) <= frozen.MOST_BYTES
+    assert not old & files(cache)
+    assert sum(file.stat().st_size for file in files(cache)) <= feature_cache.MOST_BYTES
 
 
 def test_an_unreadable_image_has_no_features(tmp_path):
@@ -151,12 +156,77 @@ def test_the_hashes_of_files_are_kept_until_a_file_changes(tmp_path, monkeypatch
     assert read == [str(files[1])]
 
 
-def test_the_digest_of_a_split_is_that_of_its_samples():
-    zeros, targets = torch.zeros(4, 3), torch.tensor([0, 1, 0, 1])
-    split = ArraySplit(zeros, targets)
-    assert split_digest(split) == split_digest(ArraySplit(zeros.clone(), targets.flip(0)))
-    assert split_digest(split) != split_digest(ArraySplit(zeros.double(), targets))
-    assert split_digest(split) != split_digest(ArraySplit(zeros.view(2, 6), targets[:2]))
+def test_the_digest_of_a_sample_is_that_of_its_values():
+    values, targets = torch.arange(12.0).view(4, 3), torch.tensor([0, 1, 0, 1])
+    names = content_digests(ArraySplit(values, targets))
+    assert len(set(names)) == 4
+    assert content_digests(ArraySplit(values.flip(0), targets)) == names[::-1]
+    assert not set(content_digests(ArraySplit(values.double(), targets))) & set(names)
+    assert content_digests(ArraySplit(torch.zeros(1, 4), targets[:1])) != content_digests(
+        ArraySplit(torch.zeros(1, 1, 2, 2), targets[:1])
+    )
+
+
+def test_other_splits_of_the_same_samples_share_the_features(digits, cache, monkeypatch):
+    """Folds, validation splits and partial labels leave out or reorder samples; none is computed twice."""
+    whole = frozen_dataset(digits, net(), device=CPU)
+    monkeypatch.setattr(frozen, "_computed", None)
+    order = torch.randperm(len(digits.train), generator=torch.Generator().manual_seed(0))
+    rest, part = order[40:], order[:20]  # some are left out
+    other = dataclasses.replace(
+        digits, train=digits.train.take(rest), val=digits.train.take(part), normalization=digits.normalize
+    )
+    found = frozen_dataset(other, net(), device=CPU)
+    assert torch.equal(found.train.inputs, whole.train.inputs[rest])
+    assert torch.equal(found.val.inputs, whole.train.inputs[part])
+
+
+def test_a_sample_that_occurs_twice_is_computed_once(digits, cache):
+    twice = torch.tensor([3, 0, 3, 1])
+    repeated = dataclasses.replace(digits, test=digits.test.take(twice), normalization=digits.normalize)
+    found = frozen_dataset(repeated, net(), device=CPU)
+    assert torch.equal(found.test.inputs[0], found.test.inputs[2])
+    kept = [feature_cache._read(file)[0] for file in files(cache)]
+    names = [name for own in kept for name in own]
+    assert len(names) == len(set(names))
+
+
+def test_an_interrupted_computation_continues_where_it_stopped(digits, cache, monkeypatch):
+    monkeypatch.setattr(frozen, "PART", 32)
+    expected = frozen_dataset(digits, net(), device=CPU).train.inputs
+    for file in sorted(files(cache), key=lambda file: -file.stat().st_size)[1:]:
+        file.unlink()
+    notes = []
+    again = frozen_dataset(digits, net(), device=CPU, note=notes.append)
+    assert torch.equal(again.train.inputs, expected)
+    left = sum(int(note.split()[4].replace(",", "")) for note in notes)
+    assert left == len(digits.train) + len(digits.test) - 32
+
+
+def test_features_do_not_depend_on_the_other_samples_of_their_batch(digits, tmp_path, monkeypatch):
+    """A batch that is not full is filled up, because the bits of a product of matrices may depend on its size."""
+    expected = frozen_dataset(digits, net(), device=CPU).train.inputs
+    monkeypatch.setenv("LABELKIN_CACHE", str(tmp_path / "other"))
+    some = torch.arange(1, 144, 2)
+    few = dataclasses.replace(digits, train=digits.train.take(some), normalization=digits.normalize)
+    sizes = []
+    backbone = net()
+    backbone.register_forward_hook(lambda module, inputs, outputs: sizes.append(len(outputs)))
+    assert torch.equal(frozen_dataset(few, backbone, device=CPU).train.inputs, expected[some])
+    assert set(sizes) == {frozen.CPU_BATCH_OF_SMALL}
+
+
+def test_large_images_come_in_small_batches():
+    prepare = labelkin.models.Prepare(labelkin.models.preprocessing(NAME), (3, 32, 32))
+    assert frozen.cpu_batch(nn.Sequential(prepare), (3, 32, 32)) == frozen.CPU_BATCH
+    assert frozen.cpu_batch(net(), (3, 32, 32)) == frozen.CPU_BATCH_OF_SMALL
+    assert frozen.cpu_batch(net(), (3, 32, 200)) == frozen.CPU_BATCH
+
+
+def test_the_backbone_keeps_the_order_of_its_values(digits):
+    backbone = net()
+    frozen_dataset(digits, backbone, device=CPU)
+    assert backbone[0].weight.is_contiguous()
 
 
 @pytest.fixture
@@ -179,6 +249,7 @@ def test_a_frozen_run_is_a_whole_model(eight, tmp_path):
         assert torch.equal(model.model.backbone.state_dict()[name], value), name
     again = labelkin.evaluate(run).metrics
     assert again == pytest.approx({name: run.metrics[name] for name in again}, abs=1e-4, nan_ok=True)
+    assert model.at_once == frozen.CPU_BATCH  # not 1,024 images of 224 pixels
     inputs = np.load(eight)["x"][:4]
     assert model.predict(inputs).positions.tolist() == [0, 1, 0, 1]
     assert labelkin.runs.export_model(run, tmp_path / "model.pt2").checked_by == "torch.export"

@@ -107,7 +107,9 @@ class DataOptions:
     split_seed: Annotated[
         int,
         Option(
-            help="Seed of the random splits, of --subset and of --label-noise.", metavar="N", rich_help_panel="Data"
+            help="Seed of the random splits, of --subset, --coarse-labels and --label-noise.",
+            metavar="N",
+            rich_help_panel="Data",
         ),
     ] = 0
     folds: Annotated[
@@ -125,6 +127,14 @@ class DataOptions:
     label_noise: Annotated[
         float,
         Option(help="Fraction of training labels to swap between paired classes.", rich_help_panel="Data"),
+    ] = 0.0
+    coarse_labels: Annotated[
+        float,
+        Option(
+            help="Fraction of training labels to replace by the node above the class, to measure what --partial is worth.",
+            metavar="FRACTION",
+            rich_help_panel="Data",
+        ),
     ] = 0.0
     classes: Annotated[str | None, Option(help="Use only these classes: a,b,c.", rich_help_panel="Data")] = None
     label: Annotated[

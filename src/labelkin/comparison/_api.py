@@ -11,6 +11,7 @@ from labelkin.comparison._plan import Arm, Plan, Planned
 from labelkin.comparison._summary import REFERENCE, Comparison, summarize
 from labelkin.objectives import OBJECTIVES
 from labelkin.runs import (
+    NOT_OF_THE_TEST_SET,
     DataCache,
     Record,
     RunSpec,
@@ -192,7 +193,7 @@ def _record(store: Path, run: Planned) -> Record | None:
     record = read_record(store / run.name)
     if record is None or "data_id" in record.config:
         return record
-    return record._replace(config={**record.config, "data_id": data_id(run.spec, with_fold=False)})
+    return record._replace(config={**record.config, "data_id": data_id(run.spec, without=NOT_OF_THE_TEST_SET)})
 
 
 def _check_either(options: Mapping[str, Mapping[str, Any]], grids: Mapping[str, Mapping[str, Any]]) -> None:

@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any, Self
 
 from labelkin._checks import InputError, check_choice, check_count, check_names, listed, near
+from labelkin.data import PARTIAL
 from labelkin.objectives import OBJECTIVES
 from labelkin.runs import (
     RunSpec,
@@ -35,6 +36,8 @@ class Arm:
         options: Keyword arguments of the objective.
         grid: Options with several values; the best values on validation data are chosen.
         training: Training settings of only this objective, for the protocol "as-published".
+        partial: What this objective does with samples whose class is not known, as for `labelkin.data.load`: "use", "drop" or
+            "none". None takes what `data_options` says.
 
     Example:
         >>> from labelkin.comparison import Arm
@@ -47,8 +50,11 @@ class Arm:
     options: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
+    partial: str | None = None
 
     def __post_init__(self) -> None:
+        if self.partial is not None:
+            check_choice(f"{self.label}: partial", self.partial, PARTIAL)
         for name in ("options", "grid"):
             object.__setattr__(self, name, current_options(self.objective, getattr(self, name)))
 
@@ -197,7 +203,11 @@ class Plan:
                     objective=arm.objective,
                     backbone=backbone,
                     taxonomy=taxonomy,
-                    data_options={**self.data_options, **fold},
+                    data_options={
+                        **self.data_options,
+                        **({} if arm.partial is None else {"partial": arm.partial}),
+                        **fold,
+                    },
                     options=options,
                     settings=replace(
                         Settings.of(**{**self.training, **arm.training}) if arm.training else settings, seed=seed
@@ -276,6 +286,7 @@ def _arm(label: str, given: Any) -> Arm:
         wrong, expected = (objective, "one name") if not isinstance(objective, str) else (training, "keys and values")
         which = "objective" if wrong is objective else "training"
         raise InputError(f"{label}: expected {expected} as `{which}`, got {wrong!r}.")
+    partial = options.pop("partial", None)
     grid = {
         name: value["grid"] for name, value in options.items() if isinstance(value, Mapping) and set(value) == {"grid"}
     }
@@ -283,4 +294,4 @@ def _arm(label: str, given: Any) -> Arm:
         if not isinstance(values, list):
             raise InputError(f"{label}: expected a list of values for the grid of {name!r}, got {values!r}.")
     fixed = {name: value for name, value in options.items() if name not in grid}
-    return Arm(label=label, objective=objective, options=fixed, grid=grid, training=training)
+    return Arm(label=label, objective=objective, options=fixed, grid=grid, training=training, partial=partial)

@@ -13,7 +13,7 @@ from labelkin.comparison._folds import fold_of, pool_folds
 from labelkin.comparison._rows import Row, against, row_of
 from labelkin.comparison._statistics import front
 from labelkin.comparison._verdict import Verdict
-from labelkin.runs import Record, settings_that_count
+from labelkin.runs import NOT_OF_THE_TEST_SET, Record, settings_that_count
 
 REFERENCE = "one-hot"
 # Settings in which the runs of one comparison may differ.
@@ -130,12 +130,16 @@ def _one_per_seed(records: Iterable[Record]) -> Iterable[Record]:
 
 
 def group_by_setting(records: Iterable[Record]) -> dict[str, tuple[str, list[Record]]]:
-    """Group runs that differ only in objective, options, seed and fold. Returns a name and the runs of each group."""
+    """Group runs that differ only in objective, options, seed, fold and use of partial labels.
+
+    Returns:
+        A name and the runs of each group.
+    """
     groups: dict[str, tuple[str, list[Record]]] = {}
     for record in records:
         config = record.config
         content = config.get("data_id")  # the content at a path may have changed
-        options = {name: value for name, value in config["data_options"].items() if name != "fold"}
+        options = {name: value for name, value in config["data_options"].items() if name not in NOT_OF_THE_TEST_SET}
         alike = [config["data"], content, options, config["resolved_backbone"], config["taxonomy"]]
         counted = settings_that_count(config["settings"])
         training = {name: value for name, value in counted.items() if name not in IGNORED_SETTINGS}
@@ -205,7 +209,9 @@ def _any_record(comparison: Comparison) -> Record:
 
 
 def _facts(comparison: Comparison) -> dict[str, Any]:
-    return _training(_any_record(comparison))
+    return {
+        name: value for name, value in _training(_any_record(comparison)).items() if name not in NOT_OF_THE_TEST_SET
+    }
 
 
 def _training(record: Record) -> dict[str, Any]:

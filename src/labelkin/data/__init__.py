@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from labelkin.data._batches import Batches as Batches
     from labelkin.data._batches import Minibatch as Minibatch
     from labelkin.data._batches import Visits as Visits
+    from labelkin.data._content import DIGEST as DIGEST
+    from labelkin.data._content import content_digests as content_digests
     from labelkin.data._content import file_digests as file_digests
-    from labelkin.data._content import split_digest as split_digest
     from labelkin.data._dataset import ArraySplit as ArraySplit
     from labelkin.data._dataset import Dataset as Dataset
     from labelkin.data._dataset import FileSplit as FileSplit
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from labelkin.data._held_out import read_held_out as read_held_out
     from labelkin.data._inventory import fetch_by_name as fetch_by_name
     from labelkin.data._inventory import inventory as inventory
+    from labelkin.data._loading import PARTIAL as PARTIAL
     from labelkin.data._loading import load as load
     from labelkin.data._loading import reads_image_files as reads_image_files
     from labelkin.data._locate import cache_folder as cache_folder
@@ -123,13 +125,13 @@ __getattr__, __dir__, __all__ = lazy_exports(
     internal={
         "_augment": ["PRESETS"],
         "_batches": ["Visits"],
-        "_content": ["file_digests", "split_digest"],
+        "_content": ["DIGEST", "content_digests", "file_digests"],
         "_dataset": ["class_names"],
         "_encoders": ["restored"],
         "_fingerprint": ["digest", "fingerprint", "folder_content", "hash_lines", "listing_digest"],
         "_held_out": ["read_held_out"],
         "_inventory": ["fetch_by_name", "inventory"],
-        "_loading": ["reads_image_files"],
+        "_loading": ["PARTIAL", "reads_image_files"],
         "_mixing": ["MIXINGS", "Mixing"],
         "_locate": ["derived_folder", "find_or_download"],
         "_order": ["Ints", "samples_at_once", "shard", "shuffled"],

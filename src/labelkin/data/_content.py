@@ -1,10 +1,10 @@
-"""The content of splits and of image files, as hashes; files that did not change are not read again."""
+"""The content of samples and of image files, as hashes; files that did not change are not read again."""
 
 import json
 import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from hashlib import file_digest, sha256
+from hashlib import blake2b, file_digest, sha256
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,25 +14,28 @@ from labelkin.data._dataset import ArraySplit, Split
 from labelkin.data._locate import derived_folder
 
 Known = dict[str, list[Any]]  # path -> size, modification time, hash
-_splits: "WeakKeyDictionary[Split, str]" = WeakKeyDictionary()  # splits are frozen
+DIGEST = 16  # bytes of the hash of a sample
+_splits: "WeakKeyDictionary[Split, list[bytes]]" = WeakKeyDictionary()  # splits are frozen
 
 
-def split_digest(split: Split) -> str:
-    """Return a SHA-256 of the samples of a split, without their targets: of the values, or of the image files.
+def content_digests(split: Split) -> list[bytes]:
+    """Return a hash of each sample of a split, without its target: of the values, or of the content of the image file.
 
     Args:
         split: The split.
+
+    Returns:
+        One hash of `DIGEST` bytes per sample; samples of the same content have the same hash.
     """
     if split not in _splits:
-        found = sha256()
         if isinstance(split, ArraySplit):
-            values = split.inputs.contiguous()
-            found.update(f"{values.dtype} {tuple(values.shape)}\n".encode())
-            found.update(values.numpy(force=True).data)
+            values = split.inputs.contiguous().numpy(force=True)
+            form = f"{split.inputs.dtype} {split.shape}\n".encode()
+            _splits[split] = [blake2b(form + sample.tobytes(), digest_size=DIGEST).digest() for sample in values]
         else:
-            found.update(f"{tuple(split.form)}\n".encode())
-            found.update("\n".join(file_digests(split.paths)).encode())
-        _splits[split] = found.hexdigest()
+            contents = zip(split.paths, file_digests(split.paths), strict=True)
+            texts = [f"{tuple(split.form)} {content or path}".encode() for path, content in contents]
+            _splits[split] = [blake2b(text, digest_size=DIGEST).digest() for text in texts]
     return _splits[split]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from labelkin._checks import InputError, check_choice, check_count, check_number, listed, near
+from labelkin.data._coarse import with_coarse_labels
 from labelkin.data._dataset import Dataset, RawDataset
 from labelkin.data._locate import find_or_download
 from labelkin.data._readers.arrays import read_npy, read_npz
@@ -17,7 +18,14 @@ from labelkin.data._readers.texts import TextSplit, encoded, read_text_tables
 from labelkin.data._sets.cifar import cifar_at, read_cifar
 from labelkin.data._sets.images import has_idx_files, is_awa2, is_food101, read_awa2, read_food101, read_idx_folder
 from labelkin.data._sets.sources import DATASETS, IMAGE_OPTIONS
-from labelkin.data._splits import divided, in_memory, restricted, with_calibration, with_fewer, with_noise
+from labelkin.data._splits import (
+    divided,
+    in_memory,
+    restricted,
+    with_calibration,
+    with_fewer,
+    with_noise,
+)
 from labelkin.structure import catalogue
 
 TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
@@ -112,6 +120,7 @@ def load(
     fold: int | None = None,
     partial: str | None = None,
     encoding: str | None = None,
+    coarse_labels: float = 0.0,
 ) -> Dataset:
     """Load a dataset by name or path.
 
@@ -124,7 +133,7 @@ def load(
         data_dir: Folder with published datasets; searched before the one in the environment variable LABELKIN_DATA and the
             cache.
         download: Whether to download a published dataset that is not found.
-        seed: Seed of the splits, of `subset` and of `label_noise`.
+        seed: Seed of the splits, of `subset`, of `coarse_labels` and of `label_noise`.
         test_fraction: Fraction of every class for a test split, if the dataset has none (default 0.2).
         validation_fraction: Fraction of every class of the training split for a validation split (default: no validation
             split).
@@ -148,14 +157,15 @@ def load(
         remove: Parts to remove from the posts of 20-newsgroups: "headers", "footers", "quotes" (default: all three) or
             "none".
         calibration: Share of the training samples, 0 to 0.5, to hold out for calibrating the trained model. It is drawn after
-            `subset` and before `label_noise`. Nothing is held out if there is a validation split, or if it would be fewer
-            than 50 samples.
-
+            `subset` and `coarse_labels` and before `label_noise`. Nothing is held out if there is a validation split, or if it
+            would be fewer than 50 samples.
         folds: Number of folds for cross-validation, if the dataset has no test split.
         fold: The fold that is the test split, from 0 to `folds` - 1.
         partial: What becomes of training samples with an inner node as label: "use" (default) and "drop" keep them as
             `Dataset.partial`, which objectives that learn from classes only refuse or leave out; "none" leaves them out.
         encoding: Encoding of a .csv or .tsv file. By default it is detected, with a warning unless it is UTF-8 or UTF-16.
+        coarse_labels: Replace this fraction of every class's training labels by the node above the class in the data's own
+            tree, to measure what partial labels are worth; see `partial`. Classes directly below the root keep theirs.
 
     Returns:
         The dataset.
@@ -174,6 +184,7 @@ def load(
     if subset is not None:
         check_number("subset", subset, low=0, high=1, open_low=True)
     check_number("label_noise", label_noise, low=0, high=1)
+    check_number("coarse_labels", coarse_labels, low=0, high=1)
     check_number("calibration", calibration, low=0, high=0.5)
     if on_error is not None:
         check_choice("on_error", on_error, ("stop", "skip"))
@@ -186,8 +197,6 @@ def load(
     title, found = read_set(name, data_dir=data_dir, download=download, options=options)
     if partial is not None:
         check_choice("partial", partial, PARTIAL)
-    if partial == "none":
-        found = found._replace(partial=None, partial_names=())
     if classes is not None:
         found = restricted(found, classes)
     found = divided(
@@ -200,6 +209,9 @@ def load(
         fold=fold,
     )
     found = with_fewer(found, subset, seed=seed) if subset is not None else found
+    found = with_coarse_labels(title, found, coarse_labels, seed=seed) if coarse_labels else found
+    if partial == "none":
+        found = found._replace(partial=None, partial_names=())
     found = with_calibration(found, calibration, seed=seed) if calibration else found
     found = with_noise(found, label_noise, seed=seed) if label_noise else found
     if isinstance(found.train, TextSplit):

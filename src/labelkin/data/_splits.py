@@ -15,7 +15,7 @@ from labelkin.data._partial import restrict_partial
 
 Ints = npt.NDArray[np.int64]
 # One random stream per purpose, so that a split and label noise of the same seed are independent.
-SPLIT, SUBSET, NOISE, CALIBRATION, FOLDS = 1, 2, 3, 4, 5
+SPLIT, SUBSET, NOISE, CALIBRATION, FOLDS, COARSE = 1, 2, 3, 4, 5, 6
 LEAST_CALIBRATION = 50  # samples; see docs/measured.md
 
 
@@ -55,14 +55,19 @@ def stratified(targets: Tensor, fraction: float, *, seed: int, classes: Sequence
         (3, 3)
     """
     check_number("fraction", fraction, low=0, high=1, open_low=True)
-    counts = _counts(targets, classes)
+    counts = class_counts(targets, classes)
     alone = [classes[k] for k in np.flatnonzero(counts == 1).tolist()]
+    if len(alone) == len(targets):
+        raise InputError(
+            f"expected at least two samples of some class, because one of them is held out, got one sample of each of the "
+            f"{len(alone)} classes; add samples."
+        )
     if alone:
         warnings.warn(
             f"{counted(len(alone), 'class', 'classes')} with one sample, which is trained on and not tested: {listed(alone)}.",
             stacklevel=2,
         )
-    taken = _taken(targets, _quotas(counts, fraction, most=counts - 1), seed=seed, purpose=SPLIT)
+    taken = drawn(targets, _quotas(counts, fraction, most=counts - 1), seed=seed, purpose=SPLIT)
     return Parts(torch.from_numpy(np.flatnonzero(~taken)), torch.from_numpy(np.flatnonzero(taken)))
 
 
@@ -94,7 +99,7 @@ def fold_part(targets: Tensor, folds: int, fold: int, *, seed: int, classes: Seq
         raise InputError(f"fold: expected a number from 0 to {folds - 1} for {folds} folds, got {fold}.")
     if folds > len(targets):
         raise InputError(f"folds: expected at most one per sample, {len(targets)}, got {folds}.")
-    _check_two_samples(_counts(targets, classes), classes)
+    _check_two_samples(class_counts(targets, classes), classes)
     check_count("seed", seed, least=0)
     values = targets.numpy()
     order = np.lexsort((np.random.default_rng([seed, FOLDS]).random(len(values)), values))
@@ -122,8 +127,8 @@ def subset(targets: Tensor, fraction: float, *, seed: int, classes: Sequence[str
         3
     """
     check_number("fraction", fraction, low=0, high=1, open_low=True)
-    counts = _counts(targets, classes)
-    taken = _taken(targets, _quotas(counts, fraction, most=counts), seed=seed, purpose=SUBSET)
+    counts = class_counts(targets, classes)
+    taken = drawn(targets, _quotas(counts, fraction, most=counts), seed=seed, purpose=SUBSET)
     return torch.from_numpy(np.flatnonzero(taken))
 
 
@@ -151,13 +156,13 @@ def label_noise(targets: Tensor, share: float, *, seed: int, classes: Sequence[s
     """
     check_number("share", share, low=0, high=1)
     check_count("seed", seed, least=0)
-    counts = _counts(targets, classes)
+    counts = class_counts(targets, classes)
     shuffled = np.random.default_rng([seed, NOISE]).permutation(len(classes))
     pairs = shuffled[: len(classes) // 2 * 2].reshape(-1, 2)
     partner = np.arange(len(classes))
     partner[pairs[:, 0]], partner[pairs[:, 1]] = pairs[:, 1], pairs[:, 0]
     quotas = np.where(partner == np.arange(len(classes)), 0, np.rint(share * counts).astype(np.int64))
-    changed = _taken(targets, quotas, seed=seed, purpose=NOISE)
+    changed = drawn(targets, quotas, seed=seed, purpose=NOISE)
     clean = targets.numpy()
     noisy = np.where(changed, partner[clean], clean)
     return NoisyLabels(torch.from_numpy(noisy), torch.from_numpy(pairs), torch.from_numpy(changed))
@@ -206,7 +211,7 @@ def _check_two_samples(counts: Ints, classes: Sequence[str]) -> None:
         raise InputError(f"expected at least two samples of every class to split, got fewer of {listed(named)}.")
 
 
-def _counts(targets: Tensor, classes: Sequence[str]) -> Ints:
+def class_counts(targets: Tensor, classes: Sequence[str]) -> Ints:
     return np.bincount(targets.numpy(), minlength=len(classes))
 
 
@@ -223,7 +228,7 @@ def _quotas(counts: Ints, fraction: float, *, most: Ints) -> Ints:
     return clipped
 
 
-def _taken(targets: Tensor, quotas: Ints, *, seed: int, purpose: int) -> npt.NDArray[np.bool_]:
+def drawn(targets: Tensor, quotas: Ints, *, seed: int, purpose: int) -> npt.NDArray[np.bool_]:
     """Return a mask of `quotas[k]` samples of each class `k`, drawn at random."""
     check_count("seed", seed, least=0)
     values = targets.numpy()

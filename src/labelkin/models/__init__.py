@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from labelkin.models._blocks import Backbone as Backbone
     from labelkin.models._describe import BackboneSummary as BackboneSummary
     from labelkin.models._describe import describe_backbones as describe_backbones
+    from labelkin.models._preprocessing import Prepare as Prepare
     from labelkin.models._preprocessing import Preprocessing as Preprocessing
     from labelkin.models._registry import BACKBONES as BACKBONES
     from labelkin.models._registry import LIBRARIES as LIBRARIES
@@ -32,5 +33,5 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_registry": ["BACKBONES", "LIBRARIES", "PRETRAINED", "build", "default", "is_pretrained", "preprocessing"],
         "_residual_head": ["ResidualHead"],
     },
-    internal={"_third_party": ["pooled"]},
+    internal={"_preprocessing": ["Prepare"], "_third_party": ["pooled"]},
 )

@@ -6,9 +6,9 @@ import torch
 
 from labelkin._checks import InputError
 from labelkin._extras import MissingExtra
-from labelkin.models._registry import BACKBONES, LIBRARIES, build
+from labelkin.models._registry import BACKBONES, LIBRARIES, PRETRAINED, build, preprocessing
 
-SIDES = (8, 16, 28, 32, 64, 128, 224)
+SIDES = (8, 16, 28, 32, 64, 128)
 FEATURES = 512
 
 
@@ -40,7 +40,7 @@ def describe_backbones(names: list[str] | None = None) -> list[BackboneSummary]:
     """Describe backbones without allocating their weights.
 
     Args:
-        names: Names of `BACKBONES`; None describes all of them, and then the libraries of other ones.
+        names: Names of `BACKBONES` and `PRETRAINED`; None describes all of them, and then the libraries of other ones.
 
     Returns:
         One summary per name.
@@ -50,7 +50,7 @@ def describe_backbones(names: list[str] | None = None) -> list[BackboneSummary]:
         >>> describe_backbones(["resnet-18"])[0].needs
         'images of 16 pixels or more'
     """
-    found = [_describe(name) for name in (BACKBONES if names is None else names)]
+    found = [_describe(name) for name in ([*BACKBONES, *PRETRAINED] if names is None else names)]
     if names is None:
         packages = {"timm": "images, and the package timm", "hf": "images or texts, and the package transformers"}
         found += [BackboneSummary(f"{library}:NAME", None, None, None, packages[library]) for library in LIBRARIES]
@@ -58,6 +58,11 @@ def describe_backbones(names: list[str] | None = None) -> list[BackboneSummary]:
 
 
 def _describe(name: str) -> BackboneSummary:
+    if name in PRETRAINED and (expected := preprocessing(name)) is not None:
+        side = expected.size
+        size, missing = _try(name, (3, side, side), pretrained=False)
+        needs = missing or f"images of any size, which it resizes to {side} pixels; pretrained"
+        return BackboneSummary(name, *(size or (None, None)), (3, side, side), needs)
     vectors, missing = _try(name, (FEATURES,))
     tried = ((side, _try(name, (3, side, side))[0]) for side in SIDES)
     side, size = next(((side, size) for side, size in tried if size is not None), (0, None))
@@ -69,11 +74,11 @@ def _describe(name: str) -> BackboneSummary:
     return BackboneSummary(name, *size, (3, side, side), f"images of {side} pixels or more")
 
 
-def _try(name: str, shape: tuple[int, ...]) -> tuple[tuple[int, int] | None, str | None]:
+def _try(name: str, shape: tuple[int, ...], **options: bool) -> tuple[tuple[int, int] | None, str | None]:
     """Build a backbone on the meta device. Returns its parameters and features, or None and the missing package."""
     try:
         with torch.device("meta"):
-            net = build(name, shape)
+            net = build(name, shape, **options)
     except MissingExtra as error:
         return None, str(error)
     except InputError:

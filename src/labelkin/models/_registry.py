@@ -25,7 +25,7 @@ from labelkin.models import (
     _text_head as text,
 )
 from labelkin.models._blocks import Backbone, Builder, checked_shape
-from labelkin.models._efficientnet import LITE0, efficientnet_lite0
+from labelkin.models._efficientnet import SIDES, efficientnet_lite0, expected_images
 from labelkin.models._preprocessing import Prepare, Preprocessing
 from labelkin.models._published_preprocessing import hf_preprocessing, timm_preprocessing
 from labelkin.models._residual_head import ResidualHead
@@ -43,9 +43,9 @@ BACKBONES: dict[str, Builder] = {
     **mcel.NETS,  # 004
 }
 # Networks whose weights come from a package, each behind an extra.
-PRETRAINED: dict[str, Builder] = {"efficientnet-lite0": efficientnet_lite0}
+PRETRAINED: dict[str, Builder] = {name: partial(efficientnet_lite0, name=name) for name in SIDES}
 LIBRARIES: dict[str, Builder] = {"timm": timm_backbone, "hf": hf_backbone}
-EXPECTED: dict[str, Preprocessing] = {"efficientnet-lite0": LITE0}
+EXPECTED: dict[str, Preprocessing] = {name: expected_images(side) for name, side in SIDES.items()}
 PUBLISHED: dict[str, Callable[[str], Preprocessing | None]] = {"timm": timm_preprocessing, "hf": hf_preprocessing}
 
 

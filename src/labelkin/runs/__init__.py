@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from labelkin.runs._export_model import export_model as export_model
     from labelkin.runs._first_choice import first_choice as first_choice
     from labelkin.runs._folder import RunFolder as RunFolder
+    from labelkin.runs._identity import NOT_OF_THE_TEST_SET as NOT_OF_THE_TEST_SET
     from labelkin.runs._identity import check_contents as check_contents
     from labelkin.runs._identity import check_unchanged as check_unchanged
     from labelkin.runs._identity import data_id as data_id
@@ -110,7 +111,15 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_engines.processes": ["run_in_processes"],
         "_engines.ray": ["run_on_ray"],
         "_first_choice": ["first_choice"],
-        "_identity": ["check_contents", "check_unchanged", "data_id", "folder_name", "run_id", "run_name"],
+        "_identity": [
+            "NOT_OF_THE_TEST_SET",
+            "check_contents",
+            "check_unchanged",
+            "data_id",
+            "folder_name",
+            "run_id",
+            "run_name",
+        ],
         "_kinds": ["kind_in", "kind_name"],
         "_option_help": ["explain_objective"],
         "_overwrite_guard": ["check_no_overwrite"],

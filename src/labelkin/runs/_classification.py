@@ -22,7 +22,7 @@ from labelkin.data import (
 )
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.runs._folder import RunFolder
-from labelkin.runs._identity import data_id, run_id
+from labelkin.runs._identity import NOT_OF_THE_TEST_SET, data_id, run_id
 from labelkin.runs._places import started_in
 from labelkin.runs._run_files import RunInUse, locked
 from labelkin.runs._setup import check_machine, environment, is_other_process, saved_context
@@ -234,7 +234,7 @@ def _begin(
         return
     config = {
         "id": run_id(spec),
-        "data_id": data_id(spec, with_fold=False),
+        "data_id": data_id(spec, without=NOT_OF_THE_TEST_SET),
         "kind": KIND,
         **({} if (content := folder_content(spec.data)) is None else {"data_content": content}),
         **spec.as_dict(),

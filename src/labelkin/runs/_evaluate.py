@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, listed, near
-from labelkin.data import ArraySplit, Batches, Split, read_held_out, samples_at_once, seen_before
+from labelkin.data import ArraySplit, Batches, Split, read_held_out, seen_before
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._identity import check_unchanged, data_changed
 from labelkin.runs._places import located
@@ -19,8 +19,6 @@ from labelkin.runs._predictor import Predictor, existing_run_folder, load_run
 from labelkin.runs._setup import fastest_device
 from labelkin.runs._workspace import DataWorkspace
 from labelkin.training import costs_for, decide_test, final_metrics
-
-BATCH = 1024
 
 
 class Evaluated(NamedTuple):
@@ -130,7 +128,7 @@ def _in_order(split: Split, classes: Sequence[str], wanted: Sequence[str], name:
 def _scored(predictor: Predictor, split: Split, known: Mapping[str, Any] | None) -> tuple[Tensor, Tensor, Tensor]:
     """Return the scores and targets of the samples that could be read, and whether the run was trained on each."""
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
-    size = min(samples_at_once(split.shape, BATCH), len(split))
+    size = min(predictor.at_once, len(split))
     for batch in Batches(split, batch_size=size, device=predictor.mean.device).epoch(0):
         read = batch.weight > 0
         inputs, targets, index = batch.inputs[read], batch.targets[read].cpu(), batch.index[read].cpu()

@@ -18,6 +18,9 @@ from labelkin.runs._spec import RunSpec
 # Options for where data are and how they are read. They do not change results.
 PLACES = {"data_options": ("data_dir",), "settings": ("workers", "graph")}
 
+# Options of the data in which runs of one comparison may differ. Before, only the fold was one of them.
+NOT_OF_THE_TEST_SET = ("fold", "partial")
+
 
 def run_id(spec: RunSpec) -> str:
     """Return the id of a run: twelve hexadecimal digits.
@@ -28,11 +31,13 @@ def run_id(spec: RunSpec) -> str:
     return _id(spec.as_dict(), OBJECTIVES[spec.objective].revision_of(spec.options))
 
 
-def data_id(spec: RunSpec, *, with_fold: bool = True) -> str:
-    """Return the same kind of hash for only the data and their options; without the fold, it is the same for all folds."""
+def data_id(spec: RunSpec, *, without: Sequence[str] = ()) -> str:
+    """Return the same kind of hash for only the data and their options, except those in `without`.
+
+    Without `NOT_OF_THE_TEST_SET`, it is the same for all folds and for all uses of partial labels.
+    """
     values = spec.as_dict()
-    if not with_fold:
-        values["data_options"] = {n: v for n, v in values["data_options"].items() if n != "fold"}
+    values["data_options"] = {n: v for n, v in values["data_options"].items() if n not in without}
     return _hash(_data(values))
 
 
@@ -55,7 +60,7 @@ def data_changed(config: Mapping[str, Any]) -> bool:
     if content_changed(config):
         return True
     if "data_id" in config:
-        return bool(config["data_id"] != data_id(spec, with_fold=False))
+        return config["data_id"] not in (data_id(spec, without=NOT_OF_THE_TEST_SET), data_id(spec, without=("fold",)))
     recorded = {name: config[name] for name in spec.as_dict()}
     return bool(config["id"] != _id(recorded, config["revision"]))
 

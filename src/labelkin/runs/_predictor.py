@@ -21,7 +21,7 @@ from labelkin.runs._run_rule import rule_of_run
 from labelkin.runs._setup import restored_context
 from labelkin.runs._spec import RunSpec, accepted_options
 from labelkin.structure import Taxonomy
-from labelkin.training import Calibration, build_model
+from labelkin.training import Calibration, build_model, cpu_batch, prepared_sides
 
 BATCH = 1024
 
@@ -112,6 +112,12 @@ class Predictor(nn.Module):
         """Return the objective's outputs for (n, ...) raw inputs."""
         return self.model(Normalize(self.mean, self.std)(inputs))
 
+    @property
+    def at_once(self) -> int:
+        """The number of samples to score at once; few for pretrained networks on a CPU, whose maps then stay in its caches."""
+        few = self.mean.device.type == "cpu" and prepared_sides(self.model.backbone)
+        return cpu_batch(self.model.backbone, self.shape) if few else samples_at_once(self.shape, BATCH)
+
     def rule(
         self,
         decide: RuleName | None = None,
@@ -171,10 +177,7 @@ class Predictor(nn.Module):
             raise InputError("decide: a rule has its own threshold, coverage and costs; pass them to rule() instead.")
         values = _as_tensor(inputs)
         self.check(values)
-        parts = [
-            self(part.to(self.mean.device)).float().cpu()
-            for part in torch.split(values, samples_at_once(self.shape, BATCH))
-        ]
+        parts = [self(part.to(self.mean.device)).float().cpu() for part in torch.split(values, self.at_once)]
         scores = torch.cat(parts)
         probs = self.calibration._replace(temperature=decide.temperature).probs(scores)
         found: Tensor | None = None

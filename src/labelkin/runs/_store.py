@@ -171,11 +171,18 @@ def read_record(path: Path) -> Record | None:
     return Record(
         id=config["id"],
         path=path,
-        label=label_for(config["objective"], current_options(config["objective"], config["options"])),
+        label=_label(config),
         config=config,
         final=read_final(path),
         seconds=read_seconds(path),
     )
+
+
+def _label(config: Mapping[str, Any]) -> str:
+    """Return the label of a run: its objective, the options, and whether it left out samples without a class."""
+    options = current_options(config["objective"], config["options"])
+    left_out = {"partial": "none"} if config["data_options"].get("partial") == "none" else {}
+    return label_for(config["objective"], {**options, **left_out})
 
 
 def label_for(objective: str, options: Mapping[str, Any]) -> str:

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from labelkin.training._fleet_check import NotBatched as NotBatched
     from labelkin.training._fleet_check import reason_against as reason_against
     from labelkin.training._frozen import WithBackbone as WithBackbone
+    from labelkin.training._frozen import cpu_batch as cpu_batch
     from labelkin.training._frozen import frozen_dataset as frozen_dataset
+    from labelkin.training._frozen import prepared_sides as prepared_sides
     from labelkin.training._imbalance import check_logit_adjustment as check_logit_adjustment
     from labelkin.training._imbalance import class_weights as class_weights
     from labelkin.training._imbalance import logit_offset as logit_offset
@@ -78,7 +80,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_final_metrics": ["final_metrics"],
         "_fleet": ["Fleet", "FleetMember"],
         "_fleet_check": ["NotBatched", "reason_against"],
-        "_frozen": ["WithBackbone", "frozen_dataset"],
+        "_frozen": ["WithBackbone", "cpu_batch", "frozen_dataset", "prepared_sides"],
         "_interrupt": ["StopAfterStep"],
         "_loop_checks": ["check_accumulation", "check_mixing", "check_patience"],
         "_optimizer": ["parameter_groups"],

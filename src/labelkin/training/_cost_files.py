@@ -130,4 +130,15 @@ def _read_npz(path: Path) -> CostTable:
 def _checked(argument: str, values: Any) -> Tensor:
     costs = read_square(argument, values).double().cpu()
     check_not_negative(argument, costs)
+    right = costs.diagonal()
+    wrong = costs.masked_fill(torch.eye(len(costs), dtype=torch.bool), torch.inf).min(1).values
+    cheaper = torch.nonzero(right > wrong).flatten().tolist()
+    if cheaper:
+        row = cheaper[0]
+        raise InputError(
+            f"{argument}: expected that the right answer costs no more than a wrong one, got {right[row]:g} for the right one "
+            f"and {wrong[row]:g} for a wrong one in row {row + 1}; write costs, not similarities, with 0 on the diagonal."
+        )
+    if not (costs - right[:, None]).any():
+        raise InputError(f"{argument}: expected that some mistake costs more than the right answer, got none.")
     return costs

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from hashlib import sha256
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -15,14 +14,17 @@ import torch
 from torch import Tensor, nn
 
 from labelkin._checks import InputError
-from labelkin.data import ArraySplit, Batches, Dataset, Minibatch, Normalize, Split, derived_folder, split_digest
+from labelkin.data import ArraySplit, Batches, Dataset, Minibatch, Normalize, Split, content_digests
+from labelkin.models import Prepare
 from labelkin.training._checkpoint import Checkpoint, State
-from labelkin.training._packing import load_packed, save_packed
+from labelkin.training._feature_cache import FeatureCache
 
-FORMAT = 1  # of the features in the cache; raise it if images are read or prepared in another way
-CPU_BATCH, GPU_BATCH = 4, 256  # images; the maps of a small batch stay in the caches of a core
+FORMAT = 2  # of the features in the cache; raise it if images are read or prepared in another way
+# Images in a batch. A few large ones fit the caches of a core.
+CPU_BATCH, CPU_BATCH_OF_SMALL, GPU_BATCH = 4, 16, 256
+SMALL = 128  # pixels per side
 NOTE_EVERY = 10.0  # seconds between two notes on how many features are computed
-MOST_BYTES = 8 * 2**30  # of all features in the cache; beyond it, those not used for the longest time are deleted
+PART = 4096  # samples whose features are kept as soon as they are computed
 
 
 def frozen_dataset(
@@ -30,9 +32,10 @@ def frozen_dataset(
 ) -> Dataset:
     """Return the data set with the features of a backbone as samples.
 
-    Features are computed in evaluation mode, one batch on one thread, so they do not depend on the number of threads. They are
-    kept in the cache under a hash of the backbone's layers and weights, the samples, the version of torch and the type of the
-    device.
+    Features are computed in evaluation mode, in batches of one size, each on one thread, so they depend neither on the number
+    of threads nor on the other samples. Each is kept in the cache under a hash of its sample, of the backbone's layers and
+    weights, of the version of torch and of the type of the device. So other splits of the same samples share them, and an
+    interrupted command continues where it stopped.
 
     Args:
         dataset: The data set; its normalization is part of the hash.
@@ -41,17 +44,25 @@ def frozen_dataset(
         note: Called with a message before features are computed, and from time to time while they are.
     """
     weights = _weights_digest(backbone, dataset.normalize)
+    kept = FeatureCache(json.dumps([FORMAT, weights, str(torch.__version__), device.type]))
+    given = {**dataset.splits, **({} if dataset.partial is None else {"partial": dataset.partial})}
+    names = {part: content_digests(split) for part, split in given.items()}
+    found = kept.read({name for own in names.values() for name in own})
+    for part, split in given.items():
+        unknown = {name: place for place, name in reversed(list(enumerate(names[part]))) if name not in found.place}
+        if unknown:
+            places = torch.tensor(sorted(unknown.values()))
+            note(f"computing the features of {len(places):,} samples ({part}); they are kept for the next runs")
+            for features, computed in _computed(split.take(places), backbone, dataset.normalize, device, note):
+                own = [names[part][place] for place in places[computed].tolist()]
+                kept.add(own, features)
+                found = found.joined(own, features)
     parts: dict[str, Any] = {}
-    partial = {} if dataset.partial is None else {"partial": dataset.partial}
-    for part, split in {**dataset.splits, **partial}.items():
-        key = json.dumps([FORMAT, weights, split_digest(split), str(torch.__version__), device.type])
-        path = derived_folder("features") / f"{sha256(key.encode()).hexdigest()}.safetensors"
-        found = _read(path)
-        if found is None:
-            note(f"computing the features of {len(split):,} samples ({part}); they are kept for the next runs")
-            found = _computed(split, backbone, dataset.normalize, device, note)
-            _keep(path, found)
-        parts[part] = ArraySplit(found["features"], split.targets[found["kept"]])
+    table = torch.cat(found.parts)
+    for part, split in given.items():
+        readable = [place for place, name in enumerate(names[part]) if name in found.place]
+        rows = [found.place[names[part][place]] for place in readable]
+        parts[part] = ArraySplit(table[rows], split.targets[readable])
     width = parts["train"].shape[0]
     identity = Normalize(torch.zeros(width), torch.ones(width))
     return replace(dataset, **parts, normalization=identity, coarse_classes=None)
@@ -100,28 +111,38 @@ def _weights_digest(backbone: nn.Module, normalize: Normalize) -> str:
 
 def _computed(
     split: Split, backbone: nn.Module, normalize: Normalize, device: torch.device, note: Callable[[str], None]
-) -> dict[str, Tensor]:
-    """Return the features of the samples that can be read, and the positions of these samples."""
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the features of the samples that can be read, and the positions of these samples, in parts."""
     was_training = backbone.training
     backbone.to(device).eval()
-    size = CPU_BATCH if device.type == "cpu" else GPU_BATCH
+    on_cpu = device.type == "cpu"
+    size = cpu_batch(backbone, split.shape) if on_cpu else GPU_BATCH
     batches = Batches(split, batch_size=min(size, len(split)), device=device, normalize=normalize).epoch(0)
 
     def apply(batch: Minibatch) -> tuple[Tensor, Tensor]:
+        missing = size - len(batch.inputs)  # the bits of a feature may depend on the size of the batch
+        inputs = torch.cat([batch.inputs, batch.inputs[-1:].expand(missing, *batch.inputs.shape[1:])])
         with torch.inference_mode():
-            features = backbone(batch.inputs)
-        if not isinstance(features, Tensor) or features.ndim != 2:
+            found = backbone(inputs)
+        if not isinstance(found, Tensor) or found.ndim != 2:
             raise InputError("freeze: expected a backbone that returns one vector per sample; train it without freeze.")
-        read = batch.weight > 0
+        features, read = found[: len(batch.inputs)], batch.weight > 0
         return features[read].float().cpu().clone(), batch.index[read].cpu().clone()
 
     try:
-        found = _on_all_cores(apply, batches) if device.type == "cpu" else map(apply, batches)
-        parts = list(_counted(found, len(split), note))
+        if on_cpu:
+            backbone.to(memory_format=torch.channels_last)  # the faster order of the values for convolutions
+        waiting: list[tuple[Tensor, Tensor]] = []
+        applied = _on_all_cores(apply, batches) if on_cpu else map(apply, batches)
+        for found in _counted(applied, len(split), note):
+            waiting.append(found)
+            if len(waiting) * size >= PART:
+                yield _joined(waiting)
+                waiting = []
+        if waiting:
+            yield _joined(waiting)
     finally:
-        backbone.train(was_training)
-    features, kept = (torch.cat(part) for part in zip(*parts, strict=True))
-    return {"features": features, "kept": kept}
+        backbone.to(memory_format=torch.contiguous_format).train(was_training)
 
 
 def _counted(
@@ -135,6 +156,26 @@ def _counted(
         if monotonic() - noted > NOTE_EVERY and done < total:
             noted = monotonic()
             note(f"computed the features of {done:,} of {total:,} samples")
+
+
+def _joined(parts: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    return torch.cat([features for features, _ in parts]), torch.cat([rows for _, rows in parts])
+
+
+def cpu_batch(backbone: nn.Module, shape: tuple[int, ...]) -> int:
+    """Return the number of images to pass to a pretrained backbone at once on a CPU, by the size that reaches its network.
+
+    Args:
+        backbone: The backbone.
+        shape: The shape of one sample, if the backbone does not resize it.
+    """
+    sides = prepared_sides(backbone) or shape[1:]
+    return CPU_BATCH if max(sides, default=0) > SMALL else CPU_BATCH_OF_SMALL
+
+
+def prepared_sides(backbone: nn.Module) -> list[int]:
+    """Return the side that a pretrained backbone brings its images to, in a list; an empty one if it takes them as they are."""
+    return [module.size for module in backbone.modules() if isinstance(module, Prepare)]
 
 
 def _on_all_cores(
@@ -154,33 +195,3 @@ def _on_all_cores(
                 yield waiting.popleft().result()
     finally:
         torch.set_num_threads(threads)
-
-
-def _read(path: Path) -> dict[str, Tensor] | None:
-    """Return features from the cache, or None if they are not there or damaged."""
-    if not path.exists():
-        return None
-    try:
-        found: dict[str, Tensor] = load_packed(path)
-        if len(found["features"]) != len(found["kept"]):
-            return None
-        os.utime(path)  # the order in which features are deleted
-    except (InputError, KeyError, OSError, TypeError):
-        return None
-    return found
-
-
-def _keep(path: Path, found: Mapping[str, Tensor]) -> None:
-    """Keep features in the cache; without a place to write, they are computed again the next time."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_packed(path, dict(found))
-        files = sorted(path.parent.glob("*.safetensors"), key=lambda file: file.stat().st_mtime_ns)
-        spare = sum(file.stat().st_size for file in files) - MOST_BYTES
-        for file in files[:-1]:
-            if spare <= 0:
-                break
-            spare -= file.stat().st_size
-            file.unlink(missing_ok=True)
-    except OSError:
-        return
