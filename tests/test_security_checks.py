@@ -55,19 +55,29 @@ def committed(folder: Path, *contents: str) -> Path:
 
 def test_every_kind_of_secret_is_found_and_not_repeated(checks: ModuleType, tmp_path: Path):
     assert KEYS.keys() == checks.SECRETS.keys()
-    found = checks.secrets(committed(tmp_path, "\n".join(KEYS.values())))
+    found, why = checks.secrets(committed(tmp_path, "\n".join(KEYS.values())))
+    assert why is None
     assert sorted(line.partition(": ")[2] for line in found) == sorted(KEYS)
     assert all(" file.txt: " in line for line in found)
     assert not any(key in line for key in KEYS.values() for line in found)
 
 
 def test_a_secret_that_was_deleted_is_still_in_the_history(checks: ModuleType, tmp_path: Path):
-    assert len(checks.secrets(committed(tmp_path, KEYS["a token of GitHub"], "nothing\n"))) == 1
+    assert len(checks.secrets(committed(tmp_path, KEYS["a token of GitHub"], "nothing\n"))[0]) == 1
 
 
 def test_ordinary_text_is_no_secret(checks: ModuleType, tmp_path: Path):
     text = "https://example.com/a:b@c\nhttp://user:$PASSWORD@host\nsk-learn and hf_transfer\nAKIA\nssh://git@host/x\n"
-    assert checks.secrets(committed(tmp_path, text)) == []
+    assert checks.secrets(committed(tmp_path, text)) == ([], None)
+
+
+def test_without_a_history_the_check_says_so(
+    checks: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.setattr(checks, "failed", lambda command: "no network")
+    assert checks.main(tmp_path) == 0
+    assert "secrets: not looked for, because there is no history to read" in capsys.readouterr().out
 
 
 def test_without_a_network_the_check_says_so_and_passes(
@@ -81,7 +91,7 @@ def test_without_a_network_the_check_says_so_and_passes(
     assert "vulnerabilities: not looked up, because pip-audit could not do it here (ERROR: No matching" in said
 
 
-def test_a_known_vulnerability_fails(
+def test_a_known_vulnerability_is_listed_and_fails_if_strict(
     checks: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     committed(tmp_path, "nothing\n")
@@ -95,8 +105,9 @@ def test_a_known_vulnerability_fails(
         return "Found 1 known vulnerability in 1 package"
 
     monkeypatch.setattr(checks, "failed", failed)
-    assert checks.main(tmp_path) == 1
-    assert "a 1.0: PYSEC-1, fixed in 1.1" in capsys.readouterr().out
+    for strict in (False, True):
+        assert checks.main(tmp_path, strict=strict) == strict
+        assert "a 1.0: PYSEC-1, fixed in 1.1" in capsys.readouterr().out
 
 
 def test_a_secret_fails(checks: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -18,7 +18,6 @@ from labelkin.functional import TreeIndex, tree_index
 from labelkin.functional import _kernels as kernels
 from labelkin.functional._kernels import cpu_leaves
 from labelkin.functional._kernels import losses as fused_losses
-from labelkin.structure import Taxonomy
 from support import reference
 from support.numeric import GAP
 from support.trees import KINDS, named, random_taxonomy

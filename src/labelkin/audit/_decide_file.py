@@ -20,9 +20,10 @@ from labelkin.audit._decide_rules import Ready, choose_rule, scaled_scores, warn
 from labelkin.audit._doubts import first_matches
 from labelkin.audit._names import FROM_TREE, TreeChoice, is_built_in, load_taxonomy, read_names, restrict_tree
 from labelkin.audit._predictions import Predictions, check_predictions, checked_probs, doubt, read_raw
+from labelkin.audit._read_files import Chunk
 from labelkin.audit._schema import Fields
 from labelkin.audit._scores import Scores
-from labelkin.audit._stream import Chunk, Stream, open_stream
+from labelkin.audit._stream import Stream, open_stream
 from labelkin.decide import ANSWER_KINDS, GuaranteeKind, Rule
 from labelkin.decide import explain as explanations
 from labelkin.structure import Taxonomy

@@ -38,7 +38,7 @@ class Scores:
     def of(cls, values: Tensor) -> "Scores":
         """Return the scores of a tensor (n, K)."""
         rows = block_rows(values.shape[1])
-        return cls((values.shape[0], values.shape[1]), lambda: iter(values.split(rows)), values)
+        return cls((values.shape[0], values.shape[1]), lambda: iter(torch.split(values, rows)), values)
 
     @classmethod
     def stored(cls, array: StoredArray) -> "Scores":

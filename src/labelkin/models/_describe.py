@@ -1,6 +1,6 @@
 """A table of the backbones: their sizes and the inputs that they take."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -62,7 +62,8 @@ def _describe(name: str) -> BackboneSummary:
         side = expected.size
         size, missing = _try(name, (3, side, side), pretrained=False)
         needs = missing or f"images of any size, which it resizes to {side} pixels; pretrained"
-        return BackboneSummary(name, *(size or (None, None)), (3, side, side), needs)
+        parameters, features = size or (None, None)
+        return BackboneSummary(name, parameters, features, (3, side, side), needs)
     vectors, missing = _try(name, (FEATURES,))
     tried = ((side, _try(name, (3, side, side))[0]) for side in SIDES)
     side, size = next(((side, size) for side, size in tried if size is not None), (0, None))
@@ -74,7 +75,7 @@ def _describe(name: str) -> BackboneSummary:
     return BackboneSummary(name, *size, (3, side, side), f"images of {side} pixels or more")
 
 
-def _try(name: str, shape: tuple[int, ...], **options: bool) -> tuple[tuple[int, int] | None, str | None]:
+def _try(name: str, shape: tuple[int, ...], **options: Any) -> tuple[tuple[int, int] | None, str | None]:
     """Build a backbone on the meta device. Returns its parameters and features, or None and the missing package."""
     try:
         with torch.device("meta"):

@@ -131,7 +131,7 @@ def _computed(
 
     try:
         if on_cpu:
-            backbone.to(memory_format=torch.channels_last)  # the faster order of the values for convolutions
+            backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # faster convolutions
         waiting: list[tuple[Tensor, Tensor]] = []
         applied = _on_all_cores(apply, batches) if on_cpu else map(apply, batches)
         for found in _counted(applied, len(split), note):
@@ -142,7 +142,8 @@ def _computed(
         if waiting:
             yield _joined(waiting)
     finally:
-        backbone.to(memory_format=torch.contiguous_format).train(was_training)
+        backbone.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+        backbone.train(was_training)
 
 
 def _counted(
