@@ -131,13 +131,12 @@ def _checked(argument: str, values: Any) -> Tensor:
     costs = read_square(argument, values).double().cpu()
     check_not_negative(argument, costs)
     right = costs.diagonal()
-    wrong = costs.masked_fill(torch.eye(len(costs), dtype=torch.bool), torch.inf).min(1).values
-    cheaper = torch.nonzero(right > wrong).flatten().tolist()
-    if cheaper:
-        row = cheaper[0]
+    wrong = costs.masked_fill(torch.eye(len(costs), dtype=torch.bool), -torch.inf).max(1).values
+    if (right > wrong).all():
         raise InputError(
-            f"{argument}: expected that the right answer costs no more than a wrong one, got {right[row]:g} for the right one "
-            f"and {wrong[row]:g} for a wrong one in row {row + 1}; write costs, not similarities, with 0 on the diagonal."
+            f"{argument}: expected that some mistake costs more than the right answer, got a table in which the right answer "
+            f"always costs most ({right[0]:g} in row 1, and {wrong[0]:g} for a mistake at most); write costs, not similarities,"
+            " usually with 0 on the diagonal."
         )
     if not (costs - right[:, None]).any():
         raise InputError(f"{argument}: expected that some mistake costs more than the right answer, got none.")
