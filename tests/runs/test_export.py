@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import labelkin
-from labelkin import Taxonomy, decide
+from labelkin import InputError, Taxonomy, decide
 from labelkin.decide import TraceableRule
 from labelkin.runs import _export_model as exporting
 from labelkin.runs import export_model, load_run
@@ -120,6 +120,53 @@ def test_an_onnx_file_answers_as_predict(home: Path, onnx_file: Path):
     assert found["node"].tolist() == expected.nodes.tolist()
     assert np.abs(found["log_probs"] - expected.all_probabilities.log().numpy()).max() < 1e-4
     assert 0 < found["fell_back"].sum() < 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_pretrained_network_answers_as_predict(frozen: bool, tmp_path: Path):
+    """Photos of another size than the network's: one that is trained further, and one on frozen features."""
+    from PIL import Image
+
+    for package in ("efficientnet_lite_pytorch", "onnxscript", "onnxruntime"):
+        pytest.importorskip(package)
+    for number in range(40):
+        file = tmp_path / "photos" / ("round" if number % 2 else "straight") / f"{number % 4}" / f"{number}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(PIXELS[number]).resize((120, 80), Image.Resampling.BICUBIC).convert("RGB").save(file)
+    settings = {"backbone": "efficientnet-lite0-96", "epochs": 1, "batch_size": 8, "freeze": frozen, "calibration": 0}
+    labelkin.train(tmp_path / "photos", "one-hot", out=tmp_path / "run", **settings)
+    assert call("export", tmp_path / "run", "-o", tmp_path / "m.onnx").exit_code == 0
+    files = sorted((tmp_path / "photos").rglob("*.png"))[:5]
+    assert call("predict", tmp_path / "run", *files, "-o", tmp_path / "p.jsonl", "--all-probs").exit_code == 0
+    rows = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text().splitlines()]
+    for file, row in zip(files, rows, strict=True):
+        found = np.exp(in_onnx(tmp_path / "m.onnx", photo(file))["log_probs"][0])
+        assert found == pytest.approx([row[f"p_{name}"] for name in load_run(tmp_path / "run").classes], abs=0.01)
+
+
+def test_a_scaled_photo_may_differ_by_the_rounding_of_pixels(home: Path, monkeypatch: pytest.MonkeyPatch):
+    """What the check allows: 1e-4 for samples of the run's size, 1e-2 for photos that the program scales."""
+    predictor = load_run(home / "run")
+    module = exporting.Portable(predictor, predictor.rule("argmax")).eval()
+    own, photos = exporting._random_samples(predictor), exporting._random_photos()
+
+    def check(of_own: float, of_photos: float) -> None:
+        def run(inputs: Tensor) -> Any:
+            found = exporting.Outputs(**module(inputs))
+            moved = of_photos if inputs.shape == photos.shape else of_own
+            return found._replace(log_probs=found.log_probs + moved)
+
+        exporting._check(predictor, predictor.rule("argmax"), module, run, own)
+
+    with torch.no_grad():
+        check(0.0, 5e-4)
+        with pytest.raises(
+            InputError, match=r"differs from the model by 0\.02.* in a log-probability of a scaled photo"
+        ):
+            check(0.0, 0.02)
+        with pytest.raises(InputError, match=r"differs from the model by 0\.000.* in a log-probability; nothing"):
+            check(5e-4, 0.0)
 
 
 @pytest.mark.slow
