@@ -10,6 +10,7 @@ from labelkin._lazy import lazy_exports
 if TYPE_CHECKING:
     from labelkin.runs._api import TrainedRun as TrainedRun
     from labelkin.runs._api import train as train
+    from labelkin.runs._compatibility import NOT_OF_THE_TEST_SET as NOT_OF_THE_TEST_SET
     from labelkin.runs._compatibility import complete_settings as complete_settings
     from labelkin.runs._compatibility import current_options as current_options
     from labelkin.runs._compatibility import settings_that_count as settings_that_count
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from labelkin.runs._export_model import export_model as export_model
     from labelkin.runs._first_choice import first_choice as first_choice
     from labelkin.runs._folder import RunFolder as RunFolder
-    from labelkin.runs._identity import NOT_OF_THE_TEST_SET as NOT_OF_THE_TEST_SET
     from labelkin.runs._identity import check_contents as check_contents
     from labelkin.runs._identity import check_unchanged as check_unchanged
     from labelkin.runs._identity import data_id as data_id
@@ -103,7 +103,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_write_predictions": ["write_predictions"],
     },
     internal={
-        "_compatibility": ["complete_settings", "current_options", "settings_that_count"],
+        "_compatibility": ["NOT_OF_THE_TEST_SET", "complete_settings", "current_options", "settings_that_count"],
         "_engines": ["ENGINES"],
         "_engines.attempt": ["Event", "Job", "run_here", "train_job"],
         "_engines.fleet": ["FleetJobs", "fleets_of", "run_in_fleets"],
@@ -112,7 +112,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_engines.ray": ["run_on_ray"],
         "_first_choice": ["first_choice"],
         "_identity": [
-            "NOT_OF_THE_TEST_SET",
             "check_contents",
             "check_unchanged",
             "data_id",

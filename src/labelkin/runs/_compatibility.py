@@ -13,6 +13,9 @@ from typing import Any
 
 from labelkin._checks import InputError
 
+# Options of the data in which runs of one comparison may differ. Before, only the fold was one of them.
+NOT_OF_THE_TEST_SET = ("fold", "partial")
+
 # (objective, old name) -> new name
 RENAMED_OPTIONS: dict[tuple[str, str], str] = {
     ("label-embedding", "weights"): "preset",

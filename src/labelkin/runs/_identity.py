@@ -9,7 +9,7 @@ from typing import Any
 from labelkin._checks import InputError
 from labelkin.data import digest, file_digests, folder_content, hash_lines, labels_beside, listing_digest
 from labelkin.objectives import OBJECTIVES
-from labelkin.runs._compatibility import original_options, settings_that_count
+from labelkin.runs._compatibility import NOT_OF_THE_TEST_SET, original_options, settings_that_count
 from labelkin.runs._kinds import kind_of
 from labelkin.runs._places import located
 from labelkin.runs._run_files import read_config
@@ -17,9 +17,6 @@ from labelkin.runs._spec import RunSpec
 
 # Options for where data are and how they are read. They do not change results.
 PLACES = {"data_options": ("data_dir",), "settings": ("workers", "graph")}
-
-# Options of the data in which runs of one comparison may differ. Before, only the fold was one of them.
-NOT_OF_THE_TEST_SET = ("fold", "partial")
 
 
 def run_id(spec: RunSpec) -> str:
