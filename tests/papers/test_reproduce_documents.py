@@ -210,6 +210,16 @@ def test_the_leaderboard_pools_the_costs_of_data_sets(tmp_path):
     )
 
 
+def test_what_is_shown_to_cost_less_in_some_settings_may_be_tried(tmp_path):
+    runs = [one for one in three_sets(-0.3) if one["data"] == "cifar100"]
+    runs += [one for one in three_sets(0.0) if one["data"] != "cifar100"]
+    told = written(tmp_path, *runs)
+    assert line_of(told["leaderboard.md"], "| label-embedding | 3 |", "/")[3] == "1 / 2 / 0"
+    _, action, evidence = line_of(told["choosing.md"], "I train a model and have a tree")
+    assert action == "try `label-embedding`"
+    assert "shown lower in 1 of 3 comparisons and higher in 0" in evidence
+
+
 def test_what_is_not_shown_to_cost_less_is_not_recommended(tmp_path):
     told = written(tmp_path, *three_sets(0.0))
     assert line_of(told["choosing.md"], "I train a model and have a tree")[1] == "stay with `one-hot`"
@@ -228,6 +238,16 @@ def test_what_may_not_decide_is_listed_with_its_reason(tmp_path, given, reason):
     assert "No results have calibrated decisions yet." in told["leaderboard.md"]
     assert line_of(told["leaderboard.md"], "| clinc150,")[2] == reason
     assert line_of(told["choosing.md"], "I train a model and have a tree")[2] == "no calibrated results yet"
+
+
+def test_a_follow_up_is_listed_and_decides_nothing(tmp_path):
+    """It was planned after results on the same data had been seen, which may be why it was planned."""
+    told = written(tmp_path, *three_sets(-0.15), follow_up=True)
+    assert line_of(told["leaderboard.md"], "| clinc150,")[2] == "planned after results on the same data had been seen"
+    assert line_of(told["choosing.md"], "I train a model and have a tree")[2] == "no calibrated results yet"
+    told = written(tmp_path, *three_sets(0.0), name="planned")  # the follow-up does not change the verdict
+    assert line_of(told["leaderboard.md"], "| label-embedding | 3 |", "/")[3] == "0 / 3 / 0"
+    assert line_of(told["choosing.md"], "I train a model and have a tree")[1] == "stay with `one-hot`"
 
 
 def test_settings_are_kept_apart(tmp_path):

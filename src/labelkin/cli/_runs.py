@@ -115,11 +115,15 @@ def export(
     machine: Annotated[
         str | None, Option(help="Description of the machine. Default: the device that the runs recorded.")
     ] = None,
+    follow_up: Annotated[
+        bool, Option("--follow-up", help="The runs were planned after results on the same data had been seen.")
+    ] = False,
 ) -> None:
     """Write configurations, results and learning curves of all finished runs to one file."""
     from labelkin.runs import export_runs
 
-    count = export_runs(store, output, recipe=recipe, missing=note or [], command=command, machine=machine)
+    about = {"recipe": recipe, "missing": note or [], "command": command, "machine": machine}
+    count = export_runs(store, output, follow_up=follow_up, **about)
     say(f"Wrote {count} runs to {output}")
 
 

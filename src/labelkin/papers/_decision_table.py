@@ -43,7 +43,10 @@ def _trained_model(settings: Sequence[Setting]) -> tuple[str, str, str]:
 
 
 def _tree(settings: Sequence[Setting]) -> tuple[str, str, str]:
-    """Recommend the objective with the least pooled cost if it is shown to be lower."""
+    """Recommend to train the objective with the least pooled cost if it is shown to be lower over data sets.
+
+    If it is not, but is shown lower in more settings than higher, recommend to try it.
+    """
     ranked = pooled_costs(settings)
     situation = "I train a model and have a tree"
     if not ranked:
@@ -53,10 +56,13 @@ def _tree(settings: Sequence[Setting]) -> tuple[str, str, str]:
     best = (shown or ranked)[0]
     evidence = (
         f"`{best.label}`: cost {percent(best.change, best.low, best.high)} % against {REFERENCE} over "
-        f"{best.sets} data set{'s' if best.sets != 1 else ''}, {100 * best.accuracy:+.2f} points of accuracy; "
+        f"{best.sets} data set{'s' if best.sets != 1 else ''}, {100 * best.accuracy:+.2f} points of accuracy, shown lower in "
+        f"{of_total(best.lower, best.lower + best.undecided + best.higher)} and higher in {best.higher}; "
         "[leaderboard](leaderboard.md)"
     )
-    return situation, f"train `{best.label}`" if shown else STAY, evidence
+    if shown:
+        return situation, f"train `{best.label}`", evidence
+    return situation, f"try `{best.label}`" if best.lower > best.higher else STAY, evidence
 
 
 def _accurate(found: Mapping[str, Compared]) -> tuple[str, str]:

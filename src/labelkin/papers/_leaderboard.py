@@ -21,8 +21,8 @@ INTRODUCTION = """# Leaderboard
   setting covers new seeds and new test samples. A setting is lower or higher if the interval excludes 0, else undecided.
 - Over data sets, each set counts once: the mean over its settings. The interval is Student's over data sets, for a new set.
   With one data set it is that of its setting, and says nothing about other sets.
-- Results without calibrated decisions on each test sample, and those on a tree that was built from the data, are listed at
-  the end and decide nothing.
+- Results without calibrated decisions on each test sample, those on a tree that was built from the data, and those planned
+  after results on the same data had been seen are listed at the end and decide nothing.
 """
 
 
@@ -42,7 +42,7 @@ class Pooled(NamedTuple):
 
 def deciding_settings(settings: Sequence[Setting]) -> list[Setting]:
     """Return the settings whose costs decide a verdict."""
-    return [setting for setting in settings if decides_on_cost(setting.compared)]
+    return [setting for setting in settings if decides_on_cost(setting.compared) and not setting.follow_up]
 
 
 def pooled_costs(settings: Sequence[Setting]) -> list[Pooled]:
@@ -167,10 +167,11 @@ def _number(value: float) -> str:
 
 def _left_out(settings: Sequence[Setting]) -> str:
     """List the settings that decide nothing, with the reason."""
+    deciding = deciding_settings(settings)
     rows = [
         (setting.name, f"`results/{setting.file}.json`", _reason(setting))
         for setting in settings
-        if not decides_on_cost(setting.compared)
+        if setting not in deciding
     ]
     return f"## Results that decide nothing\n\n{markdown_table(('setting', 'file', 'reason'), rows)}\n" if rows else ""
 
@@ -180,4 +181,6 @@ def _reason(setting: Setting) -> str:
         return "no tree"
     if setting.compared.built_tree:
         return "the tree was built from the data"
+    if setting.follow_up:
+        return "planned after results on the same data had been seen"
     return setting.reference.basis

@@ -24,6 +24,7 @@ class Setting(NamedTuple):
     name: str  # such as "cifar100, resnet-18, 15 epochs"
     file: str  # the name of the results file
     compared: Comparison
+    follow_up: bool = False  # whether it was planned after results on the same data had been seen
 
     @property
     def reference(self) -> Row:
@@ -48,7 +49,7 @@ def settings_of(found: Iterable[Results]) -> list[Setting]:
         for name, runs in group_by_setting(results.runs).values():
             compared = summarize(runs, reference=REFERENCE)
             if compared.reference is not None and len(compared.rows) > 1:
-                settings.append(Setting(_named(name, compared), results.name, compared))
+                settings.append(Setting(_named(name, compared), results.name, compared, results.follow_up))
     return settings
 
 

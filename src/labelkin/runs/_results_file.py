@@ -25,6 +25,7 @@ def export_runs(
     missing: Sequence[str] = (),
     command: str | None = None,
     machine: str | None = None,
+    follow_up: bool = False,
 ) -> int:
     """Write the finished runs of a store to a `.json` file (with the accuracy by epoch) or a `.csv` file.
 
@@ -35,6 +36,8 @@ def export_runs(
         missing: Sentences about what the runs lack, such as seeds.
         command: The command that trained the runs.
         machine: The machine in words. None uses the devices that the runs name.
+        follow_up: Whether the runs were planned after results on the same data had been seen. They are then listed, and
+            decide nothing over data sets.
 
     Returns:
         The number of runs written.
@@ -55,6 +58,7 @@ def export_runs(
         "machine": machine or ", ".join(sorted({run["environment"]["device"] for run in runs})),
         "date": date.today().isoformat(),
         "missing": list(missing),
+        **({"follow_up": True} if follow_up else {}),
         "runs": runs,
     }
     write_text(target, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
@@ -123,6 +127,7 @@ class Results(NamedTuple):
     date: str
     missing: tuple[str, ...]  # sentences about what the runs lack
     runs: list[Record]
+    follow_up: bool = False  # whether the runs were planned after results on the same data had been seen
 
 
 def read_results(folder: str | os.PathLike[str]) -> list[Results]:
@@ -142,6 +147,7 @@ def _read(path: Path) -> Results:
             date=content["date"],
             missing=tuple(content.get("missing", ())),
             runs=runs,
+            follow_up=content.get("follow_up") is True,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
