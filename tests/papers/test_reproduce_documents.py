@@ -240,6 +240,15 @@ def test_what_may_not_decide_is_listed_with_its_reason(tmp_path, given, reason):
     assert line_of(told["choosing.md"], "I train a model and have a tree")[2] == "no calibrated results yet"
 
 
+def test_objectives_with_different_labels_decide_nothing(tmp_path):
+    runs = three_sets(-0.15)
+    for one in runs:
+        one["data_options"] = {"coarse_labels": 0.5}
+    told = written(tmp_path, *runs)
+    assert line_of(told["leaderboard.md"], "| clinc150,", "coarse labels 0.5")[2] == "objectives use different labels"
+    assert line_of(told["choosing.md"], "I train a model and have a tree")[2] == "no calibrated results yet"
+
+
 def test_a_follow_up_is_listed_and_decides_nothing(tmp_path):
     """It was planned after results on the same data had been seen, which may be why it was planned."""
     told = written(tmp_path, *three_sets(-0.15), follow_up=True)

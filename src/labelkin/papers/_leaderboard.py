@@ -21,8 +21,9 @@ INTRODUCTION = """# Leaderboard
   setting covers new seeds and new test samples. A setting is lower or higher if the interval excludes 0, else undecided.
 - Over data sets, each set counts once: the mean over its settings. The interval is Student's over data sets, for a new set.
   With one data set it is that of its setting, and says nothing about other sets.
-- Results without calibrated decisions on each test sample, those on a tree that was built from the data, and those planned
-  after results on the same data had been seen are listed at the end and decide nothing.
+- Results without calibrated decisions on each test sample, those on a tree that was built from the data, those in which
+  objectives use different labels, and those planned after results on the same data had been seen are listed at the end and
+  decide nothing.
 """
 
 
@@ -42,7 +43,8 @@ class Pooled(NamedTuple):
 
 def deciding_settings(settings: Sequence[Setting]) -> list[Setting]:
     """Return the settings whose costs decide a verdict."""
-    return [setting for setting in settings if decides_on_cost(setting.compared) and not setting.follow_up]
+    alike = [setting for setting in settings if not setting.follow_up and not setting.has_coarse_labels]
+    return [setting for setting in alike if decides_on_cost(setting.compared)]
 
 
 def pooled_costs(settings: Sequence[Setting]) -> list[Pooled]:
@@ -181,6 +183,8 @@ def _reason(setting: Setting) -> str:
         return "no tree"
     if setting.compared.built_tree:
         return "the tree was built from the data"
+    if setting.has_coarse_labels:
+        return "objectives use different labels"
     if setting.follow_up:
         return "planned after results on the same data had been seen"
     return setting.reference.basis

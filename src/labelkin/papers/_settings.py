@@ -37,6 +37,11 @@ class Setting(NamedTuple):
         return float(self.compared.records[REFERENCE][0].config["data_options"].get("label_noise", 0.0))
 
     @property
+    def has_coarse_labels(self) -> bool:
+        """Whether the classes of some training samples were forgotten, which not every objective can use."""
+        return bool(self.compared.records[REFERENCE][0].config["data_options"].get("coarse_labels"))
+
+    @property
     def rivals(self) -> list[Row]:
         """The rows of the other objectives."""
         return [row for row in self.compared.rows if row.label != REFERENCE]
@@ -59,6 +64,7 @@ def _named(name: str, compared: Comparison) -> str:
     facts = {
         "encoder": options.get("encoder"),
         "label noise": options.get("label_noise"),
+        "coarse labels": options.get("coarse_labels"),
         "validation": options.get("validation_fraction"),
         "tree": tree,
     }
