@@ -122,8 +122,9 @@ def export(
     """Write configurations, results and learning curves of all finished runs to one file."""
     from labelkin.runs import export_runs
 
-    about = {"recipe": recipe, "missing": note or [], "command": command, "machine": machine}
-    count = export_runs(store, output, follow_up=follow_up, **about)
+    count = export_runs(
+        store, output, recipe=recipe, missing=note or [], command=command, machine=machine, follow_up=follow_up
+    )
     say(f"Wrote {count} runs to {output}")
 
 

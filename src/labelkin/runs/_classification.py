@@ -21,8 +21,9 @@ from labelkin.data import (
     sample_format,
 )
 from labelkin.objectives import OBJECTIVES, Context
+from labelkin.runs._compatibility import NOT_OF_THE_TEST_SET
 from labelkin.runs._folder import RunFolder
-from labelkin.runs._identity import NOT_OF_THE_TEST_SET, data_id, run_id
+from labelkin.runs._identity import data_id, run_id
 from labelkin.runs._places import started_in
 from labelkin.runs._run_files import RunInUse, locked
 from labelkin.runs._setup import check_machine, environment, is_other_process, saved_context
