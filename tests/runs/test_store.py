@@ -11,7 +11,7 @@ import pytest
 import labelkin
 from labelkin import InputError
 from labelkin.comparison import summarize
-from labelkin.runs import Store
+from labelkin.runs import Store, read_results
 from labelkin.runs._run_files import RunInUse, is_locked, locked
 from support.commands import call, processor_seconds, refused, run_in, start
 
@@ -67,6 +67,9 @@ def test_runs_are_exported(store: Path, tmp_path: Path, suffix: str):
         return
     told = json.loads(file.read_text())
     assert (told["name"], told["recipe"], told["missing"]) == ("results", "003-table2", ["all of it"])
+    assert not read_results(tmp_path)[0].follow_up
+    assert call("runs", "export", store, "-o", file, "--follow-up").exit_code == 0
+    assert read_results(tmp_path)[0].follow_up
     for run, record in zip(told["runs"], Store(store).records(), strict=True):
         assert run["final"] == record.final
         assert run["curve"] == pytest.approx([row["test_accuracy"] for row in record.history()], abs=1e-6)
