@@ -1,5 +1,7 @@
 """Processes that train at once share one copy of their data."""
 
+import copy
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -46,6 +48,22 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def refuse() -> Dataset:
     raise AssertionError("the data are read again")
+
+
+class Foreign:
+    """A part that a shared file may not hold."""
+
+
+def test_a_file_with_other_parts_is_neither_kept_nor_unpickled(digits: Dataset, folder: Path):
+    odd = copy.copy(digits)
+    object.__setattr__(odd, "taxonomy", Foreign())
+    assert shared(lambda: "odd", lambda: odd) is odd
+    assert not list(folder.glob("*.pt")) + list(folder.glob("*.part"))
+    shared(lambda: "a", lambda: digits)
+    (file,) = folder.glob("*.pt")
+    torch.save(odd, file)  # as somebody else might
+    with pytest.raises(pickle.UnpicklingError, match="Foreign"):
+        shared(lambda: "a", refuse)
 
 
 def test_alone_a_process_reads_its_data(digits: Dataset, monkeypatch: pytest.MonkeyPatch):

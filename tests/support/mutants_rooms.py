@@ -36,6 +36,13 @@ ROOM_MUTANTS = [
         "test_frozen.py -k do_not_depend_on_the_other",
     ),
     Mutant(
+        "runs: shared files are unpickled whatever they hold",
+        "runs/_shared_data.py",
+        "torch.load(path, mmap=True, weights_only=True)",
+        "torch.load(path, mmap=True, weights_only=False)",
+        "test_shared_data.py -k neither_kept",
+    ),
+    Mutant(
         "training: a table of similarities is taken for costs",
         "training/_cost_files.py",
         "if (right > wrong).all():",

@@ -10,13 +10,19 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
+from torch.serialization import get_unsafe_globals_in_checkpoint, safe_globals
 
 from labelkin.data import ArraySplit, Dataset
+from labelkin.structure import Taxonomy
 
 FOLDER = "LABELKIN_SHARED_DATA"  # names the folder in the environment of the processes
 PREFIX = "labelkin-data-"
+# All that a shared file may hold beside tensors and plain values; nothing else is unpickled.
+PARTS: list[Any] = [Dataset, ArraySplit, Taxonomy, np.ndarray, np.dtype, np.zeros(0).__reduce__()[0]]
 
 
 @contextmanager
@@ -32,8 +38,8 @@ def sharing() -> Iterator[dict[str, str]]:
 def shared(key: Callable[[], str], load: Callable[[], Dataset]) -> Dataset:
     """Return a data set whose samples are mapped from the file that the processes share; outside of `sharing`, load it.
 
-    Image files that are read batch by batch are not copied. If the disk is too full for the file, the process keeps a copy of
-    its own.
+    Image files that are read batch by batch are not copied. A process keeps a copy of its own if the disk is too full for the
+    file, or if the data have parts other than arrays and a taxonomy.
 
     Args:
         key: Returns what identifies the data.
@@ -50,18 +56,22 @@ def shared(key: Callable[[], str], load: Callable[[], Dataset]) -> Dataset:
             dataset = load()
             if not isinstance(dataset.train, ArraySplit) or not _written(dataset, path):
                 return dataset
-    # The file is from a process of the same user and the same command: its folder is readable by no other user.
-    mapped: Dataset = torch.load(path, mmap=True, weights_only=False)
+    with safe_globals(PARTS):
+        mapped: Dataset = torch.load(path, mmap=True, weights_only=True)
     return mapped
 
 
 def _written(dataset: Dataset, path: Path) -> bool:
-    """Write a data set to a file, whole or not at all, and return whether the disk had room for it."""
+    """Write a data set to a file, whole or not at all, and return whether it could be written and can be read."""
     part = path.with_suffix(".part")
     try:
         torch.save(dataset, part)
-        part.replace(path)
+        with safe_globals(PARTS):
+            is_plain = not get_unsafe_globals_in_checkpoint(part)
+        if is_plain:
+            part.replace(path)
+            return True
     except (OSError, RuntimeError):  # torch reports a full disk as a RuntimeError
-        part.unlink(missing_ok=True)
-        return False
-    return True
+        pass
+    part.unlink(missing_ok=True)
+    return False
