@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -18,6 +19,7 @@ from labelkin.runs import DataCache, RunSpec
 from labelkin.runs import _shared_data as shared_data
 from labelkin.runs._engines import processes
 from labelkin.runs._shared_data import FOLDER, shared, sharing
+from labelkin.structure import Taxonomy
 
 READ = """
 import sys
@@ -86,6 +88,23 @@ def test_the_second_process_maps_what_the_first_one_read(digits: Dataset, folder
     maps = Path("/proc/self/maps")
     if maps.exists():
         assert str(folder) in maps.read_text()
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_data_with_a_tree_are_shared_too(digits: Dataset, folder: Path, dtype: torch.dtype):
+    names = digits.classes
+    edges = [("low" if place < 5 else "high", name) for place, name in enumerate(names)]
+    tree = Taxonomy.from_edges([("root", "low"), ("root", "high"), *edges])
+    expected = tree.distance()  # the tree keeps arrays of its own once it is used
+    split = replace(digits.train, inputs=digits.train.inputs.to(dtype))
+    given = replace(digits, taxonomy=tree, train=split)
+    for load in (lambda: given, refuse):
+        found = shared(lambda: "a", load)
+        assert found is not given
+        assert found.taxonomy == tree
+        assert found.taxonomy is not None
+        assert np.array_equal(found.taxonomy.distance(), expected)
+        assert torch.equal(found.train.inputs, split.inputs)
 
 
 def test_a_change_stays_in_the_process_that_made_it(digits: Dataset, folder: Path):

@@ -1275,6 +1275,13 @@ ROOM_MUTANTS = [
         "test_fused_dispatch.py -k below_masked",
     ),
     Mutant(
+        "runs: data with a tree are not shared",
+        "runs/_shared_data.py",
+        "PARTS += sorted(",
+        "sorted(",
+        "test_shared_data.py -k with_a_tree",
+    ),
+    Mutant(
         "runs: every process keeps a copy of the data",
         "runs/_shared_data.py",
         "if folder is None:",

@@ -10,11 +10,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import numpy as np
 import torch
-from torch.serialization import get_unsafe_globals_in_checkpoint, safe_globals
+from torch.serialization import safe_globals
 
 from labelkin.data import ArraySplit, Dataset
 from labelkin.structure import Taxonomy
@@ -23,6 +24,7 @@ FOLDER = "LABELKIN_SHARED_DATA"  # names the folder in the environment of the pr
 PREFIX = "labelkin-data-"
 # All that a shared file may hold beside tensors and plain values; nothing else is unpickled.
 PARTS: list[Any] = [Dataset, ArraySplit, Taxonomy, np.ndarray, np.dtype, np.zeros(0).__reduce__()[0]]
+PARTS += sorted({type(np.dtype(code)) for code in "?" + np.typecodes["AllInteger"] + np.typecodes["Float"]}, key=repr)
 
 
 @contextmanager
@@ -56,6 +58,10 @@ def shared(key: Callable[[], str], load: Callable[[], Dataset]) -> Dataset:
             dataset = load()
             if not isinstance(dataset.train, ArraySplit) or not _written(dataset, path):
                 return dataset
+    return _mapped(path)
+
+
+def _mapped(path: Path) -> Dataset:
     with safe_globals(PARTS):
         mapped: Dataset = torch.load(path, mmap=True, weights_only=True)
     return mapped
@@ -66,12 +72,10 @@ def _written(dataset: Dataset, path: Path) -> bool:
     part = path.with_suffix(".part")
     try:
         torch.save(dataset, part)
-        with safe_globals(PARTS):
-            is_plain = not get_unsafe_globals_in_checkpoint(part)
-        if is_plain:
-            part.replace(path)
-            return True
-    except (OSError, RuntimeError):  # torch reports a full disk as a RuntimeError
+        _mapped(part)
+        part.replace(path)
+        return True
+    except (OSError, RuntimeError, UnpicklingError):  # torch reports a full disk as a RuntimeError
         pass
     part.unlink(missing_ok=True)
     return False
