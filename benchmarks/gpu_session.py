@@ -244,9 +244,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("build/gpu"), help="folder for JSON files, logs and the table")
     parser.add_argument("--trees", type=Path, help="folder with imagenet.csv and inat21.csv; default: generated trees")
     parser.add_argument("--seconds", type=float, default=360, help="time for everything")
-    parser.add_argument(
-        "--only", default="", help="run these parts only, separated by commas; 'tests' are the tests"
-    )
+    parser.add_argument("--only", default="", help="run these parts only, separated by commas; 'tests' are the tests")
     parser.add_argument("--small", action="store_true", help="small sizes")
     options = parser.parse_args(given)
     session = Session(options.out, options.seconds, judged=not options.small)

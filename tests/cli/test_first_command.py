@@ -77,14 +77,24 @@ class Clock:
         return self.now
 
 
-def timed(monkeypatch, steps: int, *durations: float) -> estimating.Probe:
-    """A probe of an epoch of `steps` steps after training steps of these durations."""
+class OnGpu:
+    """A loss on a GPU, as far as a probe looks at it."""
+
+    device = torch.device("cuda")
+
+    def __float__(self) -> float:
+        return 0.0
+
+
+def timed(monkeypatch, steps: int, *durations: float, loss: object = None) -> estimating.Probe:
+    """A probe of epochs of `steps` steps after training steps and ends of epochs of these durations."""
     monkeypatch.setattr(estimating, "monotonic", Clock(0, 0, *durations))
     probe = estimating.Probe().begin(steps)
     with pytest.raises(estimating.Measured):  # noqa: PT012
-        for step in range(1, steps + 1):
-            probe.step(0, step, torch.zeros(()))
-        probe.epoch(0, {})
+        for epoch in range(10):
+            for step in range(1, steps + 1):
+                probe.step(epoch, step, torch.zeros(()) if loss is None else loss)
+            probe.epoch(epoch, {})
     return probe
 
 
@@ -95,6 +105,18 @@ def test_a_probe_takes_the_median_step_without_the_first(monkeypatch):
     assert probe.seconds_per_epoch(0.6) == pytest.approx(1000 * 0.05 * 1.2)
     assert timed(monkeypatch, 1000, 7.0).seconds_per_epoch(0.0) == pytest.approx(7000)
     assert timed(monkeypatch, 2, 0.1, 0.2, 0.4).seconds_per_epoch(9.0) == pytest.approx(0.7)  # the epoch itself
+
+
+def test_a_probe_on_a_gpu_leaves_out_the_steps_that_choose_kernels_and_capture(monkeypatch):
+    setup = (8.0, 0.4, 0.4, 0.4, 2.0, 0.1, 0.1, 0.1)
+    assert len(setup) == estimating.GPU_SETUP
+    probe = timed(monkeypatch, 1000, *setup, 0.4, 0.2, 0.5, loss=OnGpu())
+    assert probe.seconds_per_epoch(0.0) == pytest.approx(1000 * 0.4)
+    slow = timed(monkeypatch, 1000, 15.0, 4.0, 6.0, loss=OnGpu())  # too slow for all of them
+    assert slow.seconds_per_epoch(0.0) == pytest.approx(1000 * 5.0)
+    # Epochs of four steps: the third is the first one without setup. The last figure of an epoch is its evaluation.
+    short = timed(monkeypatch, 4, *setup[:4], 1.0, *setup[4:], 0.1, *[0.01] * 4, 0.02, loss=OnGpu())
+    assert short.seconds_per_epoch(9.0) == pytest.approx(0.06)
 
 
 def test_an_estimate_says_what_takes_time_before_the_first_step(monkeypatch):
@@ -127,8 +149,7 @@ def test_an_estimate_counts_what_is_left_and_takes_the_time_of_finished_runs(tmp
     assert probed == ["label-smoothing"]
     assert "Estimate: 5 runs on the CPU, about 58 min." in str(found)
     shared = estimate(plan([0, 1, 2]), tmp_path, data=DataCache(), jobs=8)
-    if found.device == "cpu":
-        assert shared.seconds == found.seconds / 2  # two cores
+    assert shared.seconds == (found.seconds / 2 if found.device == "cpu" else found.seconds)  # two cores, or one GPU
     assert shared.at_once == 5
     several = Plan.from_dict({"objectives": ["one-hot"], "training": {"devices": 2}})
     assert estimate(several, tmp_path, data=DataCache()) is None

@@ -255,9 +255,16 @@ ROOM_MUTANTS = [
     Mutant(
         "comparison: the first step counts in an estimate",
         "comparison/_estimate.py",
-        "median(self.times[1:] or self.times)",
+        "median(self.times[self.setup :] or self.times[1:] or self.times)",
         "max(self.times)",
         "test_first_command.py -k median",
+    ),
+    Mutant(
+        "comparison: steps that capture graphs count in an estimate",
+        "comparison/_estimate.py",
+        "self.setup = GPU_SETUP",
+        "self.setup = 2",
+        "test_first_command.py -k probe_on_a_gpu",
     ),
     Mutant(
         "cli: a long comparison starts without a terminal to ask on",

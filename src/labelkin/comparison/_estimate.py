@@ -22,6 +22,8 @@ from labelkin.training import Silent, make_fabric
 PROBE = 1.0  # seconds of training that one measurement takes, or one step if that takes longer
 ALL_PROBES = 5.0  # seconds for all measurements; runs beyond them count as the mean of the others
 QUICK = 30.0  # seconds; if all runs take less, the first measurement is enough
+GPU_SETUP = 8  # the first steps on a GPU, which choose kernels and capture graphs
+LONGEST_SETUP = 20.0  # seconds for them
 FORWARD = 1 / 3  # the share of a training step that an evaluation of the same samples takes
 
 
@@ -71,9 +73,9 @@ def estimate(
         return None
     settings = waiting[0].spec.settings
     device = make_fabric(settings).device.type
-    at_once = min(jobs, len(waiting))
+    at_once = 1  # runs that share a GPU take about as long as one after another
     if device == "cpu":
-        at_once = min(at_once, max(1, (cpu_count() or 1) // settings.threads))
+        at_once = min(jobs, len(waiting), max(1, (cpu_count() or 1) // settings.threads))
     known = _finished_times(runs, store)
     measured: dict[str, float] = {}
     begun = monotonic()
@@ -105,18 +107,22 @@ class Measured(Exception):
 
 
 class Probe(Silent):
-    """Time the first steps of a run, then end it with `Measured`. Notes of the run go to `say`."""
+    """Time the first steps of a run, then end it with `Measured`. Notes of the run go to `say`.
+
+    The first steps allocate memory, and on a GPU they also choose kernels and capture graphs. They do not count.
+    """
 
     def __init__(self, say: Callable[[str], None] = lambda text: None) -> None:
         self.say = say
         self.steps, self.times = 1, list[float]()
+        self.setup = 1  # steps that do not count
         self.epoch_seconds: float | None = None
-        self.begun = self.last = monotonic()
+        self.begun = self.last = self.epoch_begun = monotonic()
 
     def begin(self, steps: int) -> "Probe":
         """Start the clock; `steps` is the number of steps in an epoch."""
         self.steps, self.begun = steps, monotonic()
-        self.last = self.begun
+        self.last = self.epoch_begun = self.begun
         return self
 
     def step(self, epoch: int, step: int, loss: Tensor) -> None:
@@ -124,21 +130,29 @@ class Probe(Silent):
         now = monotonic()
         self.times.append(now - self.last)
         self.last = now
-        if now - self.begun > PROBE and step < self.steps:
+        if loss.device.type != "cpu":
+            self.setup = GPU_SETUP
+            if len(self.times) == GPU_SETUP:
+                self.begun = now
+        is_ready = len(self.times) > self.setup or self.setup == 1 or now - self.begun > LONGEST_SETUP
+        if is_ready and now - self.begun > PROBE and step < self.steps:
+            self.epoch_seconds = None
             raise Measured
 
     def note(self, text: str) -> None:
         self.say(text)
 
     def epoch(self, epoch: int, metrics: object) -> None:
-        self.epoch_seconds = monotonic() - self.begun
-        raise Measured
+        now = monotonic()
+        self.epoch_seconds, self.epoch_begun = now - self.epoch_begun, now
+        if len(self.times) - self.steps >= self.setup or self.setup == 1:  # the steps of this epoch all count
+            raise Measured
 
     def seconds_per_epoch(self, evaluated: float) -> float:
         """Return the time of an epoch: as measured, or that of its steps and of evaluating this share of its samples."""
         if self.epoch_seconds is not None:
             return self.epoch_seconds
-        step = median(self.times[1:] or self.times)  # the first step also allocates memory
+        step = median(self.times[self.setup :] or self.times[1:] or self.times)
         return self.steps * step * (1 + FORWARD * evaluated)
 
 
