@@ -3,6 +3,7 @@
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
@@ -39,10 +40,21 @@ def test_what_decisions_save():
 
 def test_the_shares_of_answers_add_up():
     answers = [demo.Answered(0.7149, 0.1949, 0.0902, 0.953), demo.Answered(0.7750, 0.1548, 0.0702, 0.951)]
-    assert demo.guarantee_line(answers) == (
+    assert demo.guarantee_line(answers, 400, 1900) == (
         "Fall back to be right or unanswered 95 % of the time: 74 % of the functions get their module, 17 % their chapter, "
-        "9 % no answer (measured: 95.2 %)."
+        "9 % no answer (measured: 95.2 %; one split varies by about 2 points)."
     )
+
+
+def test_how_much_one_split_varies():
+    """The spread in the demo's line is that of simulated splits."""
+    random = np.random.default_rng(0)
+    calibrated, tested = 60, 500
+    scores = np.sort(random.random((4000, calibrated)), axis=1)
+    limits = scores[:, int(np.ceil((calibrated + 1) * (1 - demo.ALPHA))) - 1]
+    found = 200 * random.binomial(tested, limits / 1.0).std() / tested
+    line = demo.guarantee_line([demo.Answered(1, 0, 0, 1)], calibrated, tested)
+    assert abs(int(line.rpartition("about ")[2].split()[0]) - found) < 1
 
 
 def test_answers_are_counted_as_a_loop_does():

@@ -148,11 +148,12 @@ def test_a_reference_alone_or_with_other_seeds_is_not_compared():
         ([0.001], None),
         (
             [-0.01, -0.01],
-            "Of 2 objectives, 0 are shown to be more accurate than one-hot and 0 are shown to be less accurate.",
+            None,
         ),
+        ([-0.01, -0.03], "Of 2 objectives, 1 is shown to be less accurate (o1)."),
         (
             [0.001, -0.01],
-            "Of 2 objectives, 1 is shown to be more accurate than one-hot (o0) and 0 are shown to be less accurate.",
+            "Of 2 objectives, 1 is shown to be more accurate than one-hot (o0) and none is shown to be less accurate.",
         ),
         (
             [0.001, 0.001, -0.01, -0.01, -0.03],

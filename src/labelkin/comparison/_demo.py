@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from math import sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -89,8 +90,15 @@ def demo(
     runs = [run for run in plan.runs() if run.label == chosen]
     finals = [RunFolder(Path(out) / run.name).final or {} for run in runs]
     costs = [Costs(*(final[name] for name in COSTS)) for final in finals]
-    answers = [answered_by(load_run(Path(out) / run.name), sets.workspace(run.spec).dataset) for run in runs]
-    return Demo(comparison, (training_line(verdict), saving_line(costs), guarantee_line(answers)))
+    datasets = [sets.workspace(run.spec).dataset for run in runs]
+    answers = [answered_by(load_run(Path(out) / run.name), found) for run, found in zip(runs, datasets, strict=True)]
+    calibrated = len(decide.split_halves(len(datasets[0].calibration or ())).measured)
+    lines = (
+        training_line(verdict),
+        saving_line(costs),
+        guarantee_line(answers, calibrated, len(datasets[0].test)),
+    )
+    return Demo(comparison, lines)
 
 
 def training_line(verdict: Verdict) -> str:
@@ -114,13 +122,24 @@ def _change(after: float, before: float) -> str:
     return f"{abs(percent):.1f} % {'less' if percent < 0 else 'more'} than"
 
 
-def guarantee_line(answers: Sequence[Answered]) -> str:
-    """Say what fallback with a guarantee answers, on average over runs."""
+def guarantee_line(answers: Sequence[Answered], calibrated: int, tested: int) -> str:
+    """Say what fallback with a guarantee answers, on average over runs.
+
+    The guarantee is one over splits. On a single split, the share of right answers varies around it as a Beta variable does,
+    because of the samples that it is fitted on, and as a binomial one because of the test samples (Vovk, 2012).
+
+    Args:
+        answers: The answers of each run.
+        calibrated: The number of samples that the guarantee is fitted on.
+        tested: The number of test samples.
+    """
+    spread = sqrt(ALPHA * (1 - ALPHA) * (1 / (calibrated + 2) + 1 / tested))
     mean = Answered(*np.mean(answers, axis=0).tolist())
     by_class, above = round(100 * mean.by_class), round(100 * mean.above)
     return (
         f"Fall back to be right or unanswered {100 * (1 - ALPHA):.0f} % of the time: {by_class} % of the functions get their "
-        f"module, {above} % their chapter, {100 - by_class - above} % no answer (measured: {100 * mean.right:.1f} %)."
+        f"module, {above} % their chapter, {100 - by_class - above} % no answer (measured: {100 * mean.right:.1f} %; "
+        f"one split varies by about {200 * spread:.0f} points)."
     )
 
 

@@ -38,22 +38,21 @@ class Verdict(NamedTuple):
 
 
 def count_sentence(total: int, better: Sequence[str], worse: Sequence[str], more: str, less: str) -> str:
-    """Return how many of several objectives are better and worse, with their names; an empty string for one objective."""
-    if total == 1:
+    """Return how many of several objectives are better and worse, with their names.
+
+    Return an empty string for one objective, and if none is better or worse, which the verdict itself says.
+    """
+    if total == 1 or not (better or worse):
         return ""
-    by_chance = f" By chance alone, about {better_by_chance(total)} would look better."
-    return (
-        f"Of {total} objectives, {len(better)} {_are(better)} shown to {more}{_named(better)} and {len(worse)} "
-        f"{_are(worse)} shown to {less}{_named(worse)}.{by_chance if total >= MANY else ''}"
-    )
+    if not better:
+        return f"Of {total} objectives, {_shown(worse, less)}."
+    others = _shown(worse, less) if worse else f"none is shown to {less}"
+    by_chance = f" By chance alone, about {better_by_chance(total)} would look better." if total >= MANY else ""
+    return f"Of {total} objectives, {_shown(better, more)} and {others}.{by_chance}"
 
 
-def _are(names: Sequence[str]) -> str:
-    return "is" if len(names) == 1 else "are"
-
-
-def _named(names: Sequence[str]) -> str:
-    return f" ({', '.join(names)})" if names else ""
+def _shown(names: Sequence[str], how: str) -> str:
+    return f"{len(names)} {'is' if len(names) == 1 else 'are'} shown to {how} ({', '.join(names)})"
 
 
 def settle_advice(open_rows: Sequence[tuple[str, int, int | None, int | None]], *, by_sample: bool) -> str:
