@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import labelkin
 from labelkin import OBJECTIVES, InputError
 from labelkin.data import _fingerprint as fingerprint
 from labelkin.runs import RunSpec
@@ -232,3 +233,23 @@ def test_tree_terms_that_are_not_set_are_no_part_of_an_id():
     plain, added = RunSpec(objective="one-hot"), RunSpec(objective="one-hot", options={"ancestors": 0.1})
     assert plain.options == {}
     assert run_id(plain) != run_id(added)
+
+
+def test_values_that_a_run_cannot_record_are_refused_with_a_remedy():
+    tree = labelkin.Taxonomy.from_nested({"low": ["zero", "one"], "high": ["two"]})
+    saved = r"taxonomy: expected a name, or nothing for the default, got Taxonomy\(.*tree.json"
+    for start in (labelkin.train, labelkin.compare):
+        with pytest.raises(InputError, match=saved):
+            start("digits", taxonomy=tree)
+        with pytest.raises(InputError, match=r"data: expected a name, got a value of type ndarray\..*KinClassifier"):
+            start(np.zeros((99, 9)))
+
+
+def test_a_tree_is_given_as_a_path(tmp_path: Path):
+    names = labelkin.data.load("digits").classes
+    labelkin.Taxonomy.from_nested({"low": names[:5], "high": names[5:]}).save(tmp_path / "tree.json")
+    given = {"taxonomy": tmp_path / "tree.json", "epochs": 1, "batch_size": 256}
+    run = labelkin.train("digits", out=tmp_path / "run", **given)
+    assert run.spec.taxonomy == str(tmp_path / "tree.json")
+    found = labelkin.compare("digits", objectives=["one-hot"], out=tmp_path / "store", **given)
+    assert found.tree.startswith(f"'{tmp_path / 'tree.json'}'")

@@ -30,7 +30,7 @@ def compare(
     seeds: Sequence[int] = (0,),
     folds: int | None = None,
     backbone: str | None = None,
-    taxonomy: str | None = None,
+    taxonomy: str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] = "runs",
     data_options: Mapping[str, Any] | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
@@ -72,16 +72,19 @@ def compare(
         ['one-hot', 'label-smoothing']
     """
     sets = DataCache()
+    named = RunSpec(data=data, taxonomy=taxonomy)  # type: ignore[arg-type]  # paths become names
     if objectives is None:
-        spec = first_spec(os.fspath(data), taxonomy=taxonomy, data_options=data_options, folds=folds, training=settings)
+        spec = first_spec(
+            named.data, taxonomy=named.taxonomy, data_options=data_options, folds=folds, training=settings
+        )
         objectives = list(dict.fromkeys([*first_choice(spec, sets).compared, *(options or {})]))
     plan = plan_for(
-        os.fspath(data),
+        named.data,
         objectives=None if objectives == "all" else objectives,
         seeds=seeds,
         folds=folds,
         backbone=backbone,
-        taxonomy=taxonomy,
+        taxonomy=named.taxonomy,
         data_options=data_options,
         options=options,
         training=settings,

@@ -83,10 +83,10 @@ def train(
         True
     """
     spec = RunSpec(
-        data=os.fspath(data),
+        data=data,  # type: ignore[arg-type]  # a path becomes a name
         objective=objective,
         backbone=backbone,
-        taxonomy=None if taxonomy is None else os.fspath(taxonomy),
+        taxonomy=taxonomy,  # type: ignore[arg-type]
         settings=Settings.of(**settings),
         data_options=dict(data_options or {}),
         options=dict(options or {}),

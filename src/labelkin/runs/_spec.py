@@ -13,6 +13,7 @@ from labelkin.data import is_corpus
 from labelkin.models import is_pretrained
 from labelkin.objectives import OBJECTIVES, RELATIONS
 from labelkin.runs._compatibility import FORMER_DEFAULTS, complete_settings, current_options, original_options
+from labelkin.structure import Taxonomy
 from labelkin.training import Settings
 
 LARGEST_SEED = 2**63 - 1
@@ -23,6 +24,11 @@ ARRAY_OPTIONS = {
     "class_weight": "balanced, effective, or a .csv or .json file of weights by class name",
     "vectors": "an encoder (minilm, hf:NAME, st:NAME, a model's folder), or a .npy, .csv, .jsonl or .parquet file",
 }
+
+
+# What to do with values that a run cannot record.
+IN_MEMORY = " For samples in memory, use labelkin.KinClassifier, or an objective in your own loop."
+SAVED = " Save it (taxonomy.save('tree.json')) and give the file, so that the run records its tree."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,10 +64,12 @@ class RunSpec:
             object.__setattr__(self, name, _as_text(getattr(self, name)))
         for name, given in (("data", self.data), ("objective", self.objective)):
             if not isinstance(given, str):
-                raise InputError(f"{name}: expected a name, got {given!r}.")
+                hint = IN_MEMORY if hasattr(given, "shape") else ""  # an array, a tensor or a table
+                raise InputError(f"{name}: expected a name, got {_told(given)}.{hint}")
         for name, choice in (("backbone", self.backbone), ("taxonomy", self.taxonomy)):
             if not isinstance(choice, str | None):
-                raise InputError(f"{name}: expected a name, or nothing for the default, got {choice!r}.")
+                hint = SAVED if isinstance(choice, Taxonomy) else ""
+                raise InputError(f"{name}: expected a name, or nothing for the default, got {_told(choice)}.{hint}")
         if self.settings.calibration and is_corpus(self.data):  # sentences are searched for, not decided
             object.__setattr__(self, "settings", replace(self.settings, calibration=0.0))
         for name in ("freeze", "dropout") if is_corpus(self.data) else ():
@@ -161,6 +169,12 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in values.items():
         flat.update(value if isinstance(value, Mapping) else {name: value})
     return flat
+
+
+def _told(value: object) -> str:
+    """Return a value for an error message; of arrays and other large ones, the type."""
+    text = repr(value)
+    return text if len(text) <= 80 and "\n" not in text else f"a value of type {type(value).__name__}"
 
 
 def _as_text(value: Any) -> Any:
