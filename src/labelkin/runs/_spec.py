@@ -62,14 +62,11 @@ class RunSpec:
     def __post_init__(self) -> None:
         for name in ("data", "taxonomy", "data_options", "options"):
             object.__setattr__(self, name, _as_text(getattr(self, name)))
-        for name, given in (("data", self.data), ("objective", self.objective)):
-            if not isinstance(given, str):
-                hint = IN_MEMORY if hasattr(given, "shape") else ""  # an array, a tensor or a table
-                raise InputError(f"{name}: expected a name, got {_told(given)}.{hint}")
-        for name, choice in (("backbone", self.backbone), ("taxonomy", self.taxonomy)):
-            if not isinstance(choice, str | None):
-                hint = SAVED if isinstance(choice, Taxonomy) else ""
-                raise InputError(f"{name}: expected a name, or nothing for the default, got {_told(choice)}.{hint}")
+        for name in ("data", "objective"):
+            _check_name(name, getattr(self, name))
+        for name in ("backbone", "taxonomy"):
+            if getattr(self, name) is not None:
+                _check_name(name, getattr(self, name), " or nothing for the default,")
         if self.settings.calibration and is_corpus(self.data):  # sentences are searched for, not decided
             object.__setattr__(self, "settings", replace(self.settings, calibration=0.0))
         for name in ("freeze", "dropout") if is_corpus(self.data) else ():
@@ -171,10 +168,14 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _told(value: object) -> str:
-    """Return a value for an error message; of arrays and other large ones, the type."""
+def _check_name(argument: str, value: Any, other: str = "") -> None:
+    """Refuse a value that is no string; `other` says what else is possible."""
+    if isinstance(value, str):
+        return
     text = repr(value)
-    return text if len(text) <= 80 and "\n" not in text else f"a value of type {type(value).__name__}"
+    told = text if len(text) <= 80 and "\n" not in text else f"a value of type {type(value).__name__}"
+    hint = SAVED if isinstance(value, Taxonomy) else IN_MEMORY if hasattr(value, "shape") else ""
+    raise InputError(f"{argument}: expected a name,{other} got {told}.{hint}")
 
 
 def _as_text(value: Any) -> Any:
