@@ -425,3 +425,22 @@ def test_objectives_of_a_plan_may_differ_in_what_they_do_with_partial_labels(tmp
 def test_an_unknown_use_of_partial_labels_is_refused():
     with pytest.raises(InputError, match=r"kin: partial: expected one of 'use', 'drop', 'none', got 'never'"):
         Plan.from_dict({**PARTIAL, "objectives": {"kin": {"partial": "never"}}})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("data: 12", "data: expected a name, got 12."),
+        ("data: digits\nbackbone: 3", "backbone: expected a name"),
+        ("data: digits\nobjectives: [one-hotx]", "there is no objective 'one-hotx'"),
+        ("data: digits\ntraining: {epochs: -1}", "epochs"),
+        ("objectives: [one-hot]", "expected the key `data`"),
+    ],
+)
+def test_an_error_in_a_plan_names_its_file(tmp_path: Path, text: str, said: str):
+    path = tmp_path / "plan.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError) as raised:
+        read_plan(path)
+    assert str(raised.value).startswith(f"{path}: ")
+    assert said in str(raised.value)

@@ -52,10 +52,11 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
         raise InputError(f"{path}: expected keys such as `data` and `objectives`, got {type(values).__name__}.")
     try:
         plan = Plan.from_dict(values)
+        if values.get("data") is None:
+            raise InputError("expected the key `data`, a name or path such as `data: digits`; it is missing.")
+        plan.runs()  # checks the names and settings of each run
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    if values.get("data") is None:
-        raise InputError(f"{path}: expected the key `data`, a name or path such as `data: digits`; it is missing.")
     return plan
 
 
