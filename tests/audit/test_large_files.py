@@ -61,6 +61,7 @@ def flat(value: Any) -> list[Any]:
     return [value] if parts is None else [one for part in parts for one in flat(part)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["logits", "probs"])
 @pytest.mark.parametrize("name", ["p.npz", "packed.npz", "p.csv"])
 @pytest.mark.parametrize("tree", [TREE, None], ids=["tree", "no-tree"])

@@ -79,6 +79,7 @@ def test_cuda_without_a_gpu_is_refused():
         time_linear(device="cuda")
 
 
+@pytest.mark.long
 def test_loading_reads_every_image_once(tmp_path):
     pytest.importorskip("PIL")
     out = tmp_path / "loading.json"

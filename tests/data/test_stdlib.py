@@ -208,6 +208,7 @@ def test_names_in_code_are_split_into_words():
     assert words_of("read_line readLine") == ["read_line", "readline"]
 
 
+@pytest.mark.long
 def test_the_encoder_of_code_is_the_sets_own_and_can_be_chosen(library):
     data = load("stdlib")
     assert data.train.encoder.name == "hashed-code"

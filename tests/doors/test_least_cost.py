@@ -89,6 +89,7 @@ def test_samples_that_are_all_right_do_not_lead_to_certainty():
     assert model.temperature_ > 0.05
 
 
+@pytest.mark.long
 def test_a_class_of_one_sample_stays_a_class():
     X, y = iris()
     y = y.astype(object)
@@ -268,6 +269,7 @@ def test_hierarchical_f1_by_a_loop_and_with_inner_nodes():
         assert hierarchical_f1_scorer(TREE)(model, X, truth) == pytest.approx(f1)
 
 
+@pytest.mark.long
 def test_a_search_takes_the_scorers():
     X, y = iris()
     scorers = {"cost": mean_cost_scorer(costs=COSTS), "f1": hierarchical_f1_scorer(TREE)}

@@ -76,6 +76,7 @@ def test_a_class_is_its_one_hot_row(form):
     close(soft.right * soft.embedding, hard.right * hard.embedding)
 
 
+@pytest.mark.long
 def test_gradients_for_class_probabilities():
     z1, z2, _, _ = inputs(6, seed=80)
     e, target, form = values(84, K, K), probabilities(85, 6, K), FORMS["paper"]

@@ -56,6 +56,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.long
 def test_run_folders(made: Path, tmp_path: Path):
     """One damaged run never hides the other one."""
     store = tmp_path / "runs"
@@ -85,6 +86,7 @@ def test_run_folders(made: Path, tmp_path: Path):
     fuzz(case)
 
 
+@pytest.mark.long
 def test_packed_runs(made: Path, tmp_path: Path):
     packed = tmp_path / "in.zip"
 

@@ -42,6 +42,7 @@ def test_a_pretrained_net_takes_the_authors_preprocessing(net):
     assert torch.allclose(prepare(pixels / 255), expected, atol=1e-5)
 
 
+@pytest.mark.long
 def test_the_features_are_those_of_the_published_network(net):
     """The features are the inputs of the published classifier."""
     library = pytest.importorskip("efficientnet_lite_pytorch")

@@ -37,6 +37,7 @@ def test_an_objective_that_needs_no_discriminant_analysis_makes_none(analyses, t
     assert RunFolder(tmp_path / "run").setup["context"]["similar"] is None
 
 
+@pytest.mark.long
 def test_one_that_needs_it_makes_it_once_and_keeps_it(analyses, tmp_path: Path):
     bench = DataWorkspace(spec("one-hot"))
     for number, options in enumerate([{}, {"relation": "lda"}]):

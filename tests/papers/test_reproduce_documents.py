@@ -249,6 +249,7 @@ def test_objectives_with_different_labels_decide_nothing(tmp_path):
     assert line_of(told["choosing.md"], "I train a model and have a tree")[2] == "no calibrated results yet"
 
 
+@pytest.mark.long
 def test_a_follow_up_is_listed_and_decides_nothing(tmp_path):
     """It was planned after results on the same data had been seen, which may be why it was planned."""
     told = written(tmp_path, *three_sets(-0.15), follow_up=True)

@@ -379,6 +379,7 @@ def test_what_is_gone_from_a_run_takes_nothing_else_with_it(digits: Comparison, 
     render(page)
 
 
+@pytest.mark.long
 def test_data_that_are_gone_leave_what_the_runs_kept(hostile_page: tuple[Path, list[str]], tmp_path: Path):
     shutil.copytree(hostile_page[0].parent / "runs", tmp_path / "runs")
     for config in (tmp_path / "runs").glob("*/config.json"):

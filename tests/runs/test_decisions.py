@@ -97,6 +97,7 @@ def test_plans_have_the_ids_and_the_calibration_of_their_results(results):
         assert {run.id for run in runs} & {record.id for record in results.runs}
 
 
+@pytest.mark.long
 def test_recipes_hold_out_nothing():
     for name in recipe_ids():
         found = recipe(name)

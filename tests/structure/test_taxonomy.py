@@ -237,6 +237,7 @@ def test_bad_parents(parents: object, names: object, message: str) -> None:
         Taxonomy.from_parents(parents, list(names))  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_a_long_cycle_is_found_at_once() -> None:
     size = 20_000
 
@@ -288,6 +289,7 @@ def test_bad_class_lists(tree: Taxonomy) -> None:
         tree.restrict(["cat"])
 
 
+@pytest.mark.long
 def test_deep_and_large_trees_are_fast() -> None:
     chain = random_taxonomy(np.random.default_rng(0), 2000, "chain")
     assert chain.distance("edges").max() == 2000

@@ -631,6 +631,7 @@ def load_with_everything(path: Path) -> Taxonomy:
     return tree
 
 
+@pytest.mark.long
 def test_sixteen_thousand_nodes_load_fast(tmp_path: Path) -> None:
     large = random_taxonomy(np.random.default_rng(0), 11_000, "unbalanced")
     assert len(large) > 16_000

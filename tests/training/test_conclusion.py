@@ -114,6 +114,7 @@ def test_the_best_epoch_on_the_test_set_is_reported_where_asked_for():
     assert last.epoch == 6
 
 
+@pytest.mark.long
 def test_evaluation_in_training_mode_changes_what_is_measured():
     def measured(way: str) -> Trained:
         settings = Settings(epochs=1, batch_size=256, evaluation=way)

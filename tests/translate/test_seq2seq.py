@@ -125,6 +125,7 @@ def test_weights_start_within_a_tenth():
         assert 0.05 < float(parameter.detach().abs().max()) <= 0.1
 
 
+@pytest.mark.long
 def test_the_papers_nets_have_the_papers_sizes():
     """003 Sec. 3.1, with the biases of torch's LSTM, which has two of each."""
     assert set(SEQUENCE_NETS) >= {"lstm-512x2", "lstm-500x1"}

@@ -25,6 +25,7 @@ def test_the_default_cuts_punctuation_and_minds_capitals():
     assert bleu(["ein hund läuft im park."], ["Ein Hund läuft im Park."], lowercase=True) == pytest.approx(100)
 
 
+@pytest.mark.long
 def test_rouge_counts_characters_where_asked():
     """Of 4 characters each, 3 are shared; of 3 pairs, 1; the longest common subsequence has 3."""
     found = rouge(["我爱北京"], ["我在北京"], units="characters")
