@@ -81,6 +81,7 @@ def test_the_control_of_a_file_runs_all_its_selections_at_once():
     }
 
 
+@pytest.mark.long
 def test_a_red_file_is_looked_at_selection_by_selection(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(mutating, "control", lambda tests: "red" if "bad" in tests else "green")
     monkeypatch.setattr(mutating, "outcome", lambda mutant: "caught")

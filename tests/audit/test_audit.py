@@ -148,6 +148,7 @@ def test_calibration_is_that_of_loops_and_fitted_on_one_half_alone():
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("by", ["taxonomy", "costs"])
 def test_crm_is_the_literal_loop(by: str):
     logits, y = real()
@@ -347,6 +348,7 @@ def test_intervals_are_scipys():
     assert mean_interval(torch.from_numpy(values)) == pytest.approx(expected)
 
 
+@pytest.mark.long
 def test_the_interval_of_severity_is_that_of_a_bootstrap():
     logits, y = real()
     before, after = logits.argmax(1), (real_probs() @ (np.arange(10)[:, None] - np.arange(10)) ** 2.0).argmin(1)

@@ -115,6 +115,7 @@ def test_probabilities_called_logits_are_a_note_and_no_error(folder: Path):
     assert any("pass --kind probs" in note for note in found.notes)
 
 
+@pytest.mark.long
 def test_a_shipped_tree_and_its_own_order_of_classes(folder: Path):
     by_name = call(folder / "logits.npz", "--taxonomy", "cifar10", "--classes", "taxonomy", "--json")
     assert json.loads(by_name.stdout)["classes"][:2] == ["airplane", "automobile"]

@@ -288,6 +288,7 @@ def test_a_corrupt_image_is_named_and_stops_or_not_as_asked(nested, tmp_path):
     assert any(line.startswith("Note: ") and str(broken) in line for line in result.stderr.splitlines())
 
 
+@pytest.mark.long
 def test_a_table_trains_by_its_columns(tmp_path):
     rows = [f"{','.join(map(str, x))},digit-{y}" for x, y in zip(FOUND.data[:200], FOUND.target, strict=False)]
     header = ",".join([*(f"p{i}" for i in range(64)), "species"])
@@ -513,6 +514,7 @@ def test_taxonomies_are_shown_converted_and_built(tmp_path):
     assert "cifar100" in call("taxonomy", "list").stdout
 
 
+@pytest.mark.long
 def test_a_tree_is_built_from_wordnet(tmp_path):
     try:
         WordNet()

@@ -69,6 +69,7 @@ def test_the_largest_seed_trains_and_no_noise_is_no_option(tmp_path):
     assert RunFolder(tmp_path / "run").config["data_options"] == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["train", "compare"])
 def test_help_names_all_that_data_may_be(command):
     told = " ".join(call(command, "--help").stdout.replace("│", " ").split())

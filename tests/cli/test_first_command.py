@@ -52,6 +52,7 @@ def test_a_comparison_without_objectives_trains_those_that_suit_the_data(nested,
     assert f"Estimate: {len(OBJECTIVES)} runs on the" in every.stderr
 
 
+@pytest.mark.long
 def test_training_without_an_objective_says_which_and_why(nested, tmp_path):
     result = call("train", nested, *QUICK, "--calibration", 0, "--out", tmp_path / "run", "--json")
     assert result.exit_code == 0, result.stderr
@@ -156,6 +157,7 @@ def test_an_estimate_counts_what_is_left_and_takes_the_time_of_finished_runs(tmp
     assert estimate(several, tmp_path, data=DataCache()) is None
 
 
+@pytest.mark.long
 def test_the_estimate_of_a_real_run_is_positive_and_keeps_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     spec = RunSpec(data="digits", settings=Settings(epochs=3))

@@ -99,6 +99,7 @@ def test_the_narrower_heads(width):
     assert [m.p for m in net.modules() if isinstance(m, nn.Dropout)] == [0.2]
 
 
+@pytest.mark.long
 def test_wide_vectors_have_the_similarity_of_what_they_span(monkeypatch):
     """Discriminant analysis knows no basis: digits turned into 800 numbers are kin as 64 pixels are."""
     lda, widths = relations.lda, []

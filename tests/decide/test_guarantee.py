@@ -238,6 +238,7 @@ def test_overall_thresholds_do_not_keep_the_promise_of_subtrees():
     assert max(shares) > 0.92
 
 
+@pytest.mark.long
 def test_what_is_left_under_other_class_shares_and_noise():
     """More of the hard subtree: only the guarantee by true subtree holds. Noise: none does, and the check warns."""
     tree = two_level()

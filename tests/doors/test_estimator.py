@@ -310,6 +310,7 @@ def test_bad_class_weights_are_refused(class_weight: Any, sentence: str):
         quick(class_weight=class_weight).fit(*iris())
 
 
+@pytest.mark.long
 def test_a_dict_names_only_the_classes_whose_weight_is_not_one():
     X, y = iris()
     some = quick(epochs=2, class_weight={"cat": 5}).fit(X, y).predict_proba(X)
@@ -368,6 +369,7 @@ def test_inner_nodes_with_weights_of_classes_and_samples():
     assert (balanced.predict(X) == names).mean() > 0.8
 
 
+@pytest.mark.long
 def test_inner_nodes_are_refused_where_they_have_no_meaning():
     X, _, labels = digits_with_groups(0.2)
     refused = [name for name in OBJECTIVES if name not in NODE_OBJECTIVES]
@@ -558,6 +560,7 @@ def test_samples_labeled_with_inner_nodes_are_not_held_out():
     assert not held_out_rows(place, np.array([False, True, False]), 0).any()
 
 
+@pytest.mark.long
 def test_least_cost_decisions_follow_the_taxonomy(calibrated: KinClassifier):
     X, y = load_digits(return_X_y=True)
     tree = {"round": ["0", "6", "8", "9"], "straight": ["1", "4", "7"], "open": ["2", "3", "5"]}

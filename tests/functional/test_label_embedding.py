@@ -92,6 +92,7 @@ def test_gradients_for_class_probabilities():
     check_gradient(lambda e: term("embedding", e=e), e)
 
 
+@pytest.mark.long
 @every_form
 def test_gradients_with_what_is_stopped_held_constant(form):
     """The soft term moves z1 alone, the embedding term E alone; the other terms have no stop."""

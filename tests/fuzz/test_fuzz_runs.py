@@ -32,6 +32,7 @@ PLAN: dict[str, Any] = {
 }
 
 
+@pytest.mark.long
 def test_plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "plan.yaml"

@@ -99,6 +99,7 @@ def test_a_recipe_expands_to_runs(name, protocol):
     assert total == found.runs
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:sigma")  # 000 goes to .8, where digits at the ends are overtaken
 def test_the_options_of_recipes_can_be_built():
     seen = set()
@@ -123,6 +124,7 @@ def flat(names):
     return Taxonomy.from_nested({"all": {"some": names[: len(names) // 2], "others": names[len(names) // 2 :]}})
 
 
+@pytest.mark.long
 def test_recipes_and_published_numbers_are_read_without_torch():
     code = (
         "import sys; from labelkin.papers._recipe import recipe, recipe_ids; "

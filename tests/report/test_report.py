@@ -414,6 +414,7 @@ def test_objectives_without_probabilities_say_so_unless_they_are_calibrated(digi
     assert page.subjects[labels.index("one-hot")].decisions is not None
 
 
+@pytest.mark.long
 def test_the_command_that_is_shown_makes_the_same_runs(digits: Comparison):
     from support.commands import call
 
@@ -480,6 +481,7 @@ def test_several_settings_give_a_page_each(tmp_path: Path):
     assert [path.name for path in targets(tmp_path / "report.html", 2)] == ["report-1.html", "report-2.html"]
 
 
+@pytest.mark.long
 def test_a_plan_is_reported_from_its_runs(digits: Comparison, tmp_path: Path):
     plan = tmp_path / "plan.yaml"
     plan.write_text(

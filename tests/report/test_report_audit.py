@@ -145,6 +145,7 @@ def test_without_a_taxonomy_nothing_is_costed_on_a_learned_tree(arrays: dict[str
     assert "Learned tree" in page
 
 
+@pytest.mark.long
 def test_labels_alone_give_a_page_too(arrays: dict[str, np.ndarray], tree: Path, tmp_path: Path):
     labels = {"predicted": arrays["classes"][arrays["probs"].argmax(1)], "target": arrays["classes"][arrays["target"]]}
     page = write_audit_page(audit(labels, kind="labels", taxonomy=tree), tmp_path / "page.html").read_text()

@@ -91,6 +91,7 @@ def test_options_of_another_rule_and_missing_probabilities_are_refused(home: Pat
         write_predictions(home / "plain", [home / "x.npy"], home / "p.csv", all_probs=True)
 
 
+@pytest.mark.long
 def test_the_command_writes_answers_of_a_rule_and_all_probabilities(home: Path, tmp_path: Path):
     command = ("predict", home / "given", home / "x.npy", "-o")
     assert (

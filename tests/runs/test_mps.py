@@ -101,6 +101,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("crashes", "attempts", "message"), [(1, 2, "reached the end"), (9, 2, "the GPU failed")])
 def test_a_run_whose_gpu_failed_is_tried_once_more(
     calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crashes: int, attempts: int, message: str

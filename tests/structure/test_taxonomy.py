@@ -71,6 +71,7 @@ def test_hand_worked_distances(tree: Taxonomy, kind: str, cat_dog: int, cat_car:
     assert found[dog, dog] == 0
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(taxonomies(max_leaves=12), st.sampled_from(DISTANCES))
 def test_distances_equal_a_loop_over_ancestors(tree: Taxonomy, kind: str) -> None:
@@ -81,6 +82,7 @@ def test_distances_equal_a_loop_over_ancestors(tree: Taxonomy, kind: str) -> Non
     assert tree.distance(kind, a, b).tolist() == slow
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(taxonomies(max_leaves=15))
 def test_derived_arrays_equal_loops(tree: Taxonomy) -> None:
@@ -118,6 +120,7 @@ def test_restrict_keeps_paths_and_reorders(tree: Taxonomy) -> None:
     assert small.distance("edges").tolist() == [[0, 5, 5], [5, 0, 2], [5, 2, 0]]
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(taxonomies(min_leaves=3), st.data())
 def test_restrict_and_reorder_keep_edge_distances(tree: Taxonomy, data: st.DataObject) -> None:
@@ -131,6 +134,7 @@ def test_restrict_and_reorder_keep_edge_distances(tree: Taxonomy, data: st.DataO
         assert tree.reorder(names) == restricted
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(taxonomies())
 def test_collapse_drops_single_children_and_nothing_else(tree: Taxonomy) -> None:

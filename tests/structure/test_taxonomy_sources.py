@@ -222,6 +222,7 @@ def test_unknown_rule_and_classes() -> None:
     assert ordered.classes == ("hen", "dog", "wolf")
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(taxonomies(), st.randoms(use_true_random=False))
 def test_edges_in_any_order_give_the_tree(tree: Taxonomy, random: object) -> None:

@@ -57,6 +57,7 @@ def test_hand_worked_depth_distances() -> None:
     assert shallow.distance("depth", u, v) == 2, "siblings of a shallow branch"
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(taxonomies(max_leaves=12))
 def test_depth_distances_equal_a_loop(tree: Taxonomy) -> None:
@@ -66,6 +67,7 @@ def test_depth_distances_equal_a_loop(tree: Taxonomy) -> None:
     assert np.array_equal(tree.distance("depth", everyone[:, None], everyone), slow)
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(taxonomies(max_leaves=12))
 def test_depth_is_an_ultrametric_at_least_the_height(tree: Taxonomy) -> None:

@@ -155,6 +155,7 @@ class Memory:
     def finish(self, model, metrics, outputs, *, seconds) -> None: ...
 
 
+@pytest.mark.long
 def test_a_resumed_run_continues_its_averages(digits):
     settings = Settings(epochs=3, ema=0.9, report="last", unfreeze_after=1, backbone_lr=0.5)
     whole = Trainer(model_for(digits), Classify(digits), settings).fit()

@@ -111,6 +111,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_does_not(digits):
     assert not torch.equal(run(0), run(1))
 
 
+@pytest.mark.long
 def test_all_objectives_start_from_the_same_backbone():
     spec = RunSpec(settings=Settings(epochs=1, lr=1e-12), data_options={"subset": 0.1})
     first, second = (

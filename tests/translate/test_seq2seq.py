@@ -288,6 +288,7 @@ def test_half_precision_learns_as_full_precision_does():
     assert losses[0] != losses[1]
 
 
+@pytest.mark.long
 def test_a_batch_in_parts_is_the_batch():
     corpus = build_corpus("twenty", {"train": (ENGLISH, GERMAN)})
     states = []
@@ -328,6 +329,7 @@ def test_settings_for_images_are_refused():
         Translate(corpus, search=Search(beam=0))
 
 
+@pytest.mark.long
 def test_embeddings_start_uniform_or_as_wide_as_asked():
     torch.manual_seed(0)
     plain, wide = build_sequence_net("lstm-500x1", 300, 300), build_sequence_net("lstm-500x1:embedding_std=2", 300, 300)

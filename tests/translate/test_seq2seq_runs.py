@@ -202,6 +202,7 @@ def test_mistakes_are_said_in_a_sentence(
     assert re.search(message, told), told
 
 
+@pytest.mark.long
 def test_the_command_line_trains_on_two_files(tmp_path: Path):
     data = write_corpus(tmp_path)
     options = ("--epochs", 1, "--batch-size", 10, "--backbone", NET, "--validation", 0.2, "--beam", 2, "--min-count", 2)
