@@ -185,7 +185,7 @@ def test_the_rank_is_that_of_the_decimal(alpha: float):
 # The guarantee, by simulation.
 
 
-def simulated(by: Any, alpha: float, *, splits: int = 1000, sharper: float = 1.0, calibration: int = 100) -> Tensor:
+def simulated(by: Any, alpha: float, *, splits: int = 400, sharper: float = 1.0, calibration: int = 100) -> Tensor:
     """(splits, 1 + subtrees) shares of right answers: of all samples, and of those that the guarantee names one by one."""
     tree = two_level()
     nodes, target = world(tree, 2500, sharper=sharper)

@@ -105,9 +105,9 @@ def test_adaptive_labels_fail_the_weight_check_for_the_reason_given():
 def test_every_objective(objective: str, classes: int):
     X, y = iris()
     few = np.isin(y, NAMES[:classes])
-    model = quick(objective, epochs=30).fit(X[few], y[few])
+    model = quick(objective, epochs=10, lr=0.02).fit(X[few], y[few])
     assert model.classes_.tolist() == sorted(NAMES[:classes])
-    assert model.score(X[few], y[few]) > 0.8
+    assert model.score(X[few], y[few]) > 0.9
     decision = model.decision_function(X[few])
     best = (decision > 0).astype(int) if classes == 2 else decision.argmax(1)
     assert (model.classes_[best] == model.predict(X[few])).all()
@@ -336,10 +336,10 @@ def digits_with_groups(share: float) -> tuple[np.ndarray, np.ndarray, np.ndarray
 @pytest.mark.parametrize("objective", NODE_OBJECTIVES)
 def test_inner_nodes_are_labels(objective: str):
     X, names, labels = digits_with_groups(0.5)
-    model = quick(objective, taxonomy=DIGIT_TREE, epochs=6).fit(X, labels)
+    model = quick(objective, taxonomy=DIGIT_TREE, epochs=6).fit(X[:900], labels[:900])
     assert model.classes_.tolist() == [str(digit) for digit in range(10)]
     assert set(model.predict(X)) <= set(names)
-    assert (model.predict(X) == names).mean() > 0.9
+    assert (model.predict(X) == names).mean() > 0.9  # half of them are new
 
 
 @pytest.mark.long

@@ -83,7 +83,6 @@ def test_the_share_held_out_counts_in_the_id_unless_it_is_zero():
     assert RunSpec.from_dict(json.loads(json.dumps(kept))).settings.calibration == 0.1
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "results",
     [  # the content of the standard library takes seconds to read
