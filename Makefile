@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+# The tests start many processes; without compiled files each of them would compile the package again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-fast test-slow kernels check docs pictures site wheel fuzz chaos load mutants clean
 

@@ -3,6 +3,7 @@
 import ast
 import importlib
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -37,9 +38,15 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+@lru_cache(maxsize=4)  # the functions below look at one file after another
+def nodes(source: str) -> tuple[ast.AST, ...]:
+    """Return all nodes of the syntax tree of a file."""
+    return tuple(ast.walk(ast.parse(source)))
+
+
 def imported_modules(source: str) -> Iterator[str]:
     """Yield the modules of labelkin that a file imports, wherever the import stands, type checking included."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "labelkin")
         elif isinstance(node, ast.ImportFrom):
@@ -60,7 +67,7 @@ def wrong_arrows(room: str, source: str) -> list[str]:
 def past_the_door(room: str, source: str) -> list[str]:
     """Return what a file imports from other rooms past their `__init__`: their modules, or private names."""
     modules = [name for name in imported_modules(source) if name.count(".") > 1 and name.split(".")[1] != room]
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.count(".") == 1:
             package, other = node.module.split(".")
             if package == "labelkin" and other in ROOMS and other != room:
@@ -190,7 +197,7 @@ def broad_handlers(source: str) -> list[int]:
     """Return the lines that catch any error and don't raise it again."""
     return [
         node.lineno
-        for node in ast.walk(ast.parse(source))
+        for node in nodes(source)
         if isinstance(node, ast.ExceptHandler) and _is_broad(node.type) and not _raises_again(node)
     ]
 

@@ -47,6 +47,7 @@ def test_a_subset_is_chosen_by_name_or_room():
     assert select(MUTANTS, [], []) == MUTANTS
 
 
+@pytest.mark.long
 def test_a_mutant_counts_only_if_its_control_is_green(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(mutating, "control", lambda tests: "green" if tests == "good" else "red without a mutant")
     monkeypatch.setattr(mutating, "outcome", lambda mutant: {"a": "caught", "c": "survived"}[mutant.name])
@@ -80,6 +81,7 @@ def test_the_control_of_a_file_runs_all_its_selections_at_once():
     }
 
 
+@pytest.mark.long
 def test_a_red_file_is_looked_at_selection_by_selection(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(mutating, "control", lambda tests: "red" if "bad" in tests else "green")
     monkeypatch.setattr(mutating, "outcome", lambda mutant: "caught")
@@ -89,6 +91,7 @@ def test_a_red_file_is_looked_at_selection_by_selection(monkeypatch: pytest.Monk
     assert said[:3] == ["control    test_a.py -k bad: red", "1 of 2 controls are green", "   1 caught     cli: good"]
 
 
+@pytest.mark.long
 def test_forked_calls_answer_in_order_and_a_process_that_dies_says_so():
     def answer(item: int) -> str:
         if item == 2:

@@ -5,6 +5,7 @@ import json
 import subprocess
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,14 @@ def checks() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def environments(checks: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The options of the environments that the check makes: none is made, because that takes seconds."""
+    made: list[dict[str, Any]] = []
+    monkeypatch.setattr(checks.venv, "create", lambda folder, **options: made.append(options))
+    return made
 
 
 def committed(folder: Path, *contents: str) -> Path:
@@ -71,6 +80,7 @@ def test_ordinary_text_is_no_secret(checks: ModuleType, tmp_path: Path):
     assert checks.secrets(committed(tmp_path, text)) == ([], None)
 
 
+@pytest.mark.usefixtures("environments")
 def test_without_a_history_the_check_says_so(
     checks: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
@@ -80,6 +90,7 @@ def test_without_a_history_the_check_says_so(
     assert "secrets: not looked for, because there is no history to read" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("environments")
 def test_without_a_network_the_check_says_so_and_passes(
     checks: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
@@ -92,7 +103,11 @@ def test_without_a_network_the_check_says_so_and_passes(
 
 
 def test_a_known_vulnerability_is_listed_and_fails_if_strict(
-    checks: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    checks: ModuleType,
+    environments: list[dict[str, Any]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ):
     committed(tmp_path, "nothing\n")
     known = {"id": "PYSEC-1", "fix_versions": ["1.1"]}
@@ -108,8 +123,10 @@ def test_a_known_vulnerability_is_listed_and_fails_if_strict(
     for strict in (False, True):
         assert checks.main(tmp_path, strict=strict) == strict
         assert "a 1.0: PYSEC-1, fixed in 1.1" in capsys.readouterr().out
+    assert environments == [{"with_pip": True}] * 2
 
 
+@pytest.mark.usefixtures("environments")
 def test_a_secret_fails(checks: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(checks, "failed", lambda command: "no network")
     assert checks.main(committed(tmp_path, KEYS["a key of AWS"])) == 1

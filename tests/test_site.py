@@ -93,6 +93,7 @@ def test_the_commands_of_the_pages_exist(line: str):
     assert unknown_words(line) == []
 
 
+@pytest.mark.long
 def test_an_unknown_command_or_option_is_seen():
     assert unknown_words("labelkin audits x.csv") == ["audits"]
     assert unknown_words("labelkin decide x.csv -o y.csv --cost c.csv") == ["--cost"]
@@ -179,18 +180,20 @@ def test_every_public_package_has_a_page():
     assert "::: labelkin.decide.least_cost\n" in page
 
 
+@pytest.mark.long
 def test_every_objective_has_its_page():
     """A page with equation, paper and use for each name of the registry, and options and evidence from code and results."""
     pytest.importorskip("safetensors")
     from labelkin.objectives import OBJECTIVES
 
     assert {path.stem for path in (DOCS / "methods").glob("*.md")} == set(OBJECTIVES)
-    for page, text in hooks.method_pages().items():
+    pages = hooks.method_pages()
+    for page, text in pages.items():
         sections = re.findall(r"^## (.+)$", text, re.MULTILINE)
         assert sections == ["Equation", "Paper", "When it helps", "Options", "Evidence"], page
         assert text.count("$$") == 2, page
         assert all(len(part.split()) > 3 for part in re.split(r"^## .+$", text, flags=re.MULTILINE)), page
-    kin = hooks.method_pages()["methods/kin.md"]
+    kin = pages["methods/kin.md"]
     assert "| `ancestors` | weight of the ancestors term. |" in kin
     leaderboard = (DOCS / "leaderboard.md").read_text(encoding="utf-8")
     cost = re.search(r"^\| kin \| \d+ \| [\d.]+ \| ([^|]+) \|", leaderboard, re.MULTILINE)

@@ -63,6 +63,7 @@ def test_each_function_can_be_called_in_any_order(tmp_path: Path):
         assert calls[following](), following
 
 
+@pytest.mark.long
 def test_train_keeps_finished_runs_and_refuses_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     run = labelkin.train("digits", epochs=1, seed=3)

@@ -89,6 +89,7 @@ def test_the_saving_of_an_audit_is_measured_on_the_half_that_did_not_fit(by: str
 # The headline.
 
 
+@pytest.mark.long
 def test_costs_of_ones_own_change_the_headline():
     by_tree = audited().advice
     logits, target = drawn()

@@ -148,6 +148,7 @@ def test_calibration_is_that_of_loops_and_fitted_on_one_half_alone():
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("by", ["taxonomy", "costs"])
 def test_crm_is_the_literal_loop(by: str):
     logits, y = real()
@@ -226,6 +227,7 @@ def test_fallback_thresholds_are_chosen_on_one_half_and_measured_on_the_other():
     assert correctness(earlier, halves.fitted) < chosen[-1].goal
 
 
+@pytest.mark.long
 def test_without_a_taxonomy_the_fallback_tree_is_learned_on_the_half_that_is_not_measured():
     _, y = real()
     probs, halves = real_probs(), split_halves(len(y), 0)
@@ -291,6 +293,7 @@ def test_with_scores_the_structure_is_that_of_the_probabilities():
     assert found.structure.closest[0].confused == pytest.approx(0.4)
 
 
+@pytest.mark.long
 def test_few_samples_say_more_by_their_probabilities_than_by_their_mistakes():
     """Of 100 samples, about ten mistakes: which of the two foretells better whom the other 1,197 are taken for?"""
     logits, y = real()
@@ -345,6 +348,7 @@ def test_intervals_are_scipys():
     assert mean_interval(torch.from_numpy(values)) == pytest.approx(expected)
 
 
+@pytest.mark.long
 def test_the_interval_of_severity_is_that_of_a_bootstrap():
     logits, y = real()
     before, after = logits.argmax(1), (real_probs() @ (np.arange(10)[:, None] - np.arange(10)) ** 2.0).argmin(1)
@@ -467,6 +471,7 @@ def test_predicted_labels_are_measured_on_the_whole_tree():
     assert any("2 of 4 classes have no samples: 'dog', 'frog'" in note for note in found.notes)
 
 
+@pytest.mark.long
 def test_costs_come_as_csv_npz_or_matrix_in_any_order(tmp_path: Any):
     logits, y = real()
     costs = np.random.default_rng(0).uniform(0, 5, (10, 10))

@@ -59,6 +59,7 @@ def table(*lines: Any) -> str:
 # The command.
 
 
+@pytest.mark.long
 def test_json_is_json_and_what_the_function_finds(folder: Path):
     np.savez(folder / "perfect.npz", target=np.arange(10).repeat(3), probs=np.eye(10).repeat(3, 0))
 
@@ -95,6 +96,7 @@ def test_text_and_every_option(folder: Path):
     assert "66.67 %" in picked.stdout
 
 
+@pytest.mark.long
 def test_percentages_called_logits_are_questioned():
     percent, target = 100 * real_probs(), real()[1]
     with pytest.warns(UserWarning, match="if these are percentages, divide them by 100 and pass --kind probs"):
@@ -113,6 +115,7 @@ def test_probabilities_called_logits_are_a_note_and_no_error(folder: Path):
     assert any("pass --kind probs" in note for note in found.notes)
 
 
+@pytest.mark.long
 def test_a_shipped_tree_and_its_own_order_of_classes(folder: Path):
     by_name = call(folder / "logits.npz", "--taxonomy", "cifar10", "--classes", "taxonomy", "--json")
     assert json.loads(by_name.stdout)["classes"][:2] == ["airplane", "automobile"]
@@ -319,6 +322,7 @@ def test_groups_of_classes_are_numbers(groups: Any):
 # The guide.
 
 
+@pytest.mark.long
 def test_the_guides_example_says_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """All but the figures, which follow scikit-learn's solver, word for word; and its lines of Python."""
     text = (Path(__file__).resolve().parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
@@ -363,6 +367,7 @@ def shuffled(folder: Path) -> tuple[Path, Path, np.ndarray]:
     return folder / "numbers.npz", folder / "named.npz", names
 
 
+@pytest.mark.long
 def test_the_order_of_a_tree_is_not_assumed_to_be_that_of_the_scores(folder: Path):
     numbers, named, names = shuffled(folder)
     tree = ("--taxonomy", folder / "other.json")
@@ -379,6 +384,7 @@ def test_the_order_of_a_tree_is_not_assumed_to_be_that_of_the_scores(folder: Pat
     assert any(note.startswith("Classes are in the order of the tree: 0 = 'd0', 1 = 'd6'") for note in found.notes)
 
 
+@pytest.mark.long
 def test_columns_that_are_no_classes_are_named(tmp_path: Path):
     rng = np.random.default_rng(0)
     probs = rng.dirichlet(np.ones(3), 20)
@@ -428,6 +434,7 @@ def advised(costs: Any = None, **options: Any) -> Any:
     return audit({"target": y, "logits": logits}, costs=costs, **options)
 
 
+@pytest.mark.long
 def test_the_advice_is_in_the_costs_and_on_samples_that_chose_nothing(folder: Path):
     costs = 1.0 - np.eye(10)
     costs[:, 3] = costs[3, :] = 0.0  # deciding 3 never costs anything

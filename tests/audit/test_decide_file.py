@@ -162,6 +162,7 @@ def test_a_given_temperature_leaves_all_labeled_samples_for_the_threshold(tmp_pa
     assert found.temperature == pytest.approx(decide.Temperature().fit(logits, target).value)
 
 
+@pytest.mark.long
 def test_the_promise_is_kept_from_files(tmp_path: Path):
     """Right, or the root, in 90 % of the new samples up to the spread of one split."""
     logits, target = scores_of(4000)

@@ -174,6 +174,7 @@ def test_sizes_that_cannot_be_are_refused(call, sentence: str):
         call()
 
 
+@pytest.mark.long
 def test_training_times_count_steps_and_evaluations():
     found = time_training(["one-hot"], backbone="tiny-cnn", samples=320, batch=64, epochs=3, precision="32-true")
     row = found.rows[0]
@@ -184,6 +185,7 @@ def test_training_times_count_steps_and_evaluations():
     assert row.loss < 6
 
 
+@pytest.mark.long
 def test_fleet_times_are_throughputs_of_the_same_training(tmp_path):
     found = time_fleet("label-smoothing", members=3, backbone="mlp", samples=120, batch=32, epochs=2, size=8)
     assert min(found.alone, found.alone_end, found.fleet, found.fleet_end, found.begun) > 0

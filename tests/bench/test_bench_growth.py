@@ -28,6 +28,7 @@ def test_ratios_are_labelkin_s_time_and_memory_divided_by_the_peer_s():
     assert row._replace(ours=ours._replace(peak_bytes=None)).memory_ratio("torch") is None
 
 
+@pytest.mark.long
 def test_linear_times_and_checks_every_kind_of_targets(tmp_path):
     out = tmp_path / "linear.json"
     printed = CliRunner().invoke(app, [*LINEAR, "-o", str(out)])
@@ -79,6 +80,7 @@ def test_cuda_without_a_gpu_is_refused():
         time_linear(device="cuda")
 
 
+@pytest.mark.long
 def test_loading_reads_every_image_once(tmp_path):
     pytest.importorskip("PIL")
     out = tmp_path / "loading.json"
@@ -94,6 +96,7 @@ def test_loading_reads_every_image_once(tmp_path):
     assert len(list((tmp_path / "files").glob("class*/*.jpg"))) == 6
 
 
+@pytest.mark.long
 def test_an_epoch_that_misses_images_is_not_timed(monkeypatch):
     pytest.importorskip("PIL")
     monkeypatch.setattr(loading.FileSplit, "__len__", lambda split: len(split.paths) + 1)

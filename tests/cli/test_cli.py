@@ -60,15 +60,17 @@ def test_help_needs_neither_torch_nor_time():
     seconds, told = processor_seconds("-c", code)
     assert told.rstrip().endswith("heavy: []")
     assert "compare" in told
-    assert seconds < 0.6 * processor_seconds("-c", "import torch")[0]
+    assert seconds < 0.6 * processor_seconds("-c", "import torch", times=1)[0]
 
 
+@pytest.mark.long
 def test_version_and_python_m():
     process = start("--version")
     assert process.communicate() == (f"labelkin {__version__}\n", "")
     assert process.returncode == 0
 
 
+@pytest.mark.long
 def test_the_shell_completes_commands():
     words = {"COMP_WORDS": "labelkin comp", "COMP_CWORD": "1", "_LABELKIN_COMPLETE": "complete_bash"}
     assert start(env=words).communicate()[0].split() == ["compare"]
@@ -166,6 +168,7 @@ def test_values_are_typed_by_what_they_look_like(text, expected):
     assert (found, type(found)) == (expected, type(expected))
 
 
+@pytest.mark.long
 def test_ctrl_c_says_what_goes_on(tmp_path, monkeypatch):
     from labelkin.training._progress import Lines
 
@@ -205,6 +208,7 @@ def test_resume_takes_nothing_else(compared):
     assert "leave DATA out" in refused("train", "digits", "--resume", run)
 
 
+@pytest.mark.long
 def test_train_logs_for_tensorboard(tmp_path):
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -260,6 +264,7 @@ def test_two_processes_go_on_with_a_run_that_was_killed(tmp_path):
 # Your own data
 
 
+@pytest.mark.long
 def test_nested_folders_train_with_their_own_tree(nested, tmp_path):
     result = call("compare", nested, "--objectives", "one-hot,hierarchical", *QUICK, "--out", tmp_path / "runs")
     assert result.exit_code == 0, result.stderr
@@ -270,6 +275,7 @@ def test_nested_folders_train_with_their_own_tree(nested, tmp_path):
     assert model.taxonomy == Taxonomy.from_paths([NESTED[int(name)] for name in model.classes])
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("default::UserWarning")
 def test_a_corrupt_image_is_named_and_stops_or_not_as_asked(nested, tmp_path):
     broken = nested / "straight/7/3.png"
@@ -282,6 +288,7 @@ def test_a_corrupt_image_is_named_and_stops_or_not_as_asked(nested, tmp_path):
     assert any(line.startswith("Note: ") and str(broken) in line for line in result.stderr.splitlines())
 
 
+@pytest.mark.long
 def test_a_table_trains_by_its_columns(tmp_path):
     rows = [f"{','.join(map(str, x))},digit-{y}" for x, y in zip(FOUND.data[:200], FOUND.target, strict=False)]
     header = ",".join([*(f"p{i}" for i in range(64)), "species"])
@@ -507,6 +514,7 @@ def test_taxonomies_are_shown_converted_and_built(tmp_path):
     assert "cifar100" in call("taxonomy", "list").stdout
 
 
+@pytest.mark.long
 def test_a_tree_is_built_from_wordnet(tmp_path):
     try:
         WordNet()
@@ -613,6 +621,7 @@ def test_convert_takes_its_output_as_build_does(tmp_path):
     assert "got 2" in refused("taxonomy", "convert", "cifar10", tmp_path / "c.json", "-o", tmp_path / "d.json")
 
 
+@pytest.mark.long
 def test_inspect_shows_all_labels_where_there_are_fewer_than_ten_others(tmp_path):
     run = labelkin.train("digits", "label-embedding", out=tmp_path / "run", epochs=1, batch_size=256)
     (found,) = json.loads(call("inspect", run.path, "--label", "3", "--json").stdout)

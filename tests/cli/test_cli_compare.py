@@ -38,6 +38,7 @@ def test_a_plan_refuses_options_by_the_name_that_was_typed(tmp_path):
     assert "leave --validation out" in refused("compare", tmp_path / "plan.yaml", "--validation", "0.2")
 
 
+@pytest.mark.long
 def test_a_dry_run_shows_the_values_of_a_grid(tmp_path):
     told = call(*BOTH, *GRID, "--validation", "0.2", "--set", "label-embedding.p=2", "--dry-run", "--out", tmp_path)
     titles = [line.split("  ")[2] for line in told.stdout.splitlines()]

@@ -35,6 +35,7 @@ def test_the_same_command_goes_on_with_a_run_that_was_killed(tmp_path):
     assert RunFolder(run).history() == RunFolder(tmp_path / "whole").history()
 
 
+@pytest.mark.long
 def test_a_finished_run_is_said_to_be_finished(tmp_path):
     run = tmp_path / "a run"
     assert call(*DIGITS, *QUICK, "--out", run).exit_code == 0
@@ -61,12 +62,14 @@ def test_what_has_no_meaning_for_one_run_is_refused(given, sentence, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.long
 def test_the_largest_seed_trains_and_no_noise_is_no_option(tmp_path):
     command = (*DIGITS, *QUICK, "--seed", 2**63 - 1, "--label-noise", 0)
     assert call(*command, "--out", tmp_path / "run").exit_code == 0
     assert RunFolder(tmp_path / "run").config["data_options"] == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["train", "compare"])
 def test_help_names_all_that_data_may_be(command):
     told = " ".join(call(command, "--help").stdout.replace("│", " ").split())

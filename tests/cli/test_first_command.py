@@ -52,6 +52,7 @@ def test_a_comparison_without_objectives_trains_those_that_suit_the_data(nested,
     assert f"Estimate: {len(OBJECTIVES)} runs on the" in every.stderr
 
 
+@pytest.mark.long
 def test_training_without_an_objective_says_which_and_why(nested, tmp_path):
     result = call("train", nested, *QUICK, "--calibration", 0, "--out", tmp_path / "run", "--json")
     assert result.exit_code == 0, result.stderr
@@ -131,6 +132,7 @@ def test_an_estimate_says_what_takes_time_before_the_first_step(monkeypatch):
     assert said == ["computing the features of 9 samples (train)"]
 
 
+@pytest.mark.long
 def test_an_estimate_counts_what_is_left_and_takes_the_time_of_finished_runs(tmp_path, monkeypatch):
     def plan(seeds):
         training = {"epochs": 1, "batch_size": 256}
@@ -155,6 +157,7 @@ def test_an_estimate_counts_what_is_left_and_takes_the_time_of_finished_runs(tmp
     assert estimate(several, tmp_path, data=DataCache()) is None
 
 
+@pytest.mark.long
 def test_the_estimate_of_a_real_run_is_positive_and_keeps_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     spec = RunSpec(data="digits", settings=Settings(epochs=3))
@@ -171,6 +174,7 @@ def long_comparison(tmp_path, monkeypatch):
     return ("compare", "digits", *QUICK, "--out", tmp_path / "runs")
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:Retrospection")  # one epoch is too few for it
 def test_without_a_terminal_a_long_comparison_needs_yes_or_objectives(long_comparison, tmp_path):
     stopped = call(*long_comparison)
@@ -184,6 +188,7 @@ def test_without_a_terminal_a_long_comparison_needs_yes_or_objectives(long_compa
     assert call(*long_comparison, "--yes").exit_code == 0
 
 
+@pytest.mark.long
 def test_a_long_comparison_of_photos_names_the_fast_way(nested, long_comparison, tmp_path):
     command = ("compare", nested, "--objectives", "one-hot", *QUICK, "--out", tmp_path / "runs", "--dry-run")
     hint = "Much faster: add --backbone efficientnet-lite0 --freeze"
@@ -287,6 +292,7 @@ def test_bars_of_several_runs_share_one_display(monkeypatch):
 # Lists and completion
 
 
+@pytest.mark.long
 def test_backbones_are_listed_with_their_size_and_needs():
     told = json.loads(call("backbones", "--json").stdout)
     assert [entry["name"] for entry in told] == [*BACKBONES, *PRETRAINED, "timm:NAME", "hf:NAME"]
@@ -328,6 +334,7 @@ def test_completion_offers_what_is_left_of_a_list():
     assert _completion.complete_data("cifar100") == ["cifar100", "cifar100:coarse"]
 
 
+@pytest.mark.long
 def test_the_shell_completes_objectives_without_torch(tmp_path):
     (tmp_path / "torch.py").write_text("raise RuntimeError('imported')")
     words = {"COMP_WORDS": "labelkin compare --objectives ki", "COMP_CWORD": "3", "_LABELKIN_COMPLETE": "complete_bash"}

@@ -150,6 +150,7 @@ def test_the_bootstrap_is_scipys():
     assert bootstrap(given.tolist()) == pytest.approx((theirs.low, theirs.high), abs=0.02)
 
 
+@pytest.mark.long
 def test_intervals_hold_the_truth_as_often_as_they_say():
     generator = np.random.default_rng(0)
     held = sum((found := paired(generator.normal(0.3, 1.0, 4).tolist())).low <= 0.3 <= found.high for _ in range(300))

@@ -78,6 +78,7 @@ def test_without_seed_effects_it_is_students_interval_over_samples():
     assert few.samples_to_settle > 50
 
 
+@pytest.mark.long
 def test_it_is_never_narrower_than_over_seeds_alone():
     generator = np.random.default_rng(3)
     for _ in range(200):

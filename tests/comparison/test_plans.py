@@ -18,6 +18,7 @@ from labelkin.runs._run_files import locked
 from labelkin.training import Settings
 from labelkin.training import _settings as settings
 from support.commands import call, refused, run_in
+from support.digit_tables import rows_of, write_table
 
 QUICK = {"epochs": 1, "batch_size": 256}
 PLAN = """
@@ -213,6 +214,7 @@ def test_a_plan_and_settings_beside_it_are_refused(plan_file: Path):
     assert "there is no such plan" in refused("compare", plan_file.parent / "other.yaml")
 
 
+@pytest.mark.long
 def test_a_dry_run_trains_nothing_and_lists_everything(plan_file: Path, tmp_path: Path):
     told = call("compare", plan_file, "--dry-run", "--out", tmp_path / "runs")
     assert len(told.stdout.splitlines()) == 8
@@ -220,6 +222,7 @@ def test_a_dry_run_trains_nothing_and_lists_everything(plan_file: Path, tmp_path
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.long
 def test_a_dry_run_refuses_words_that_stand_for_nothing(tmp_path: Path):
     plan = tmp_path / "plan.yaml"
     plan.write_text("data: digits\nobjectives: {semantic-smoothing: {relation: nope}}")
@@ -230,6 +233,7 @@ def test_a_dry_run_refuses_words_that_stand_for_nothing(tmp_path: Path):
         assert call("compare", plan, "--dry-run", "--out", tmp_path / "runs").exit_code == 0
 
 
+@pytest.mark.long
 def test_under_a_label_a_run_counts_once_however_often_the_plan_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     plan = Plan.from_dict({"objectives": ["one-hot", "label-smoothing"], "training": QUICK})
     (once,) = compare_plan(plan, tmp_path)
@@ -292,6 +296,7 @@ def test_an_id_is_all_that_a_result_depends_on(tmp_path: Path, monkeypatch: pyte
     assert len({first, *others}) == 1 + len(others)
 
 
+@pytest.mark.long
 def test_runs_that_would_not_end_in_time_are_not_begun(tmp_path: Path):
     plan = Plan.from_dict({"objectives": ["one-hot"], "seeds": [0, 1, 2], "training": QUICK})
     outcome = execute(plan, tmp_path, budget=1e-6)
@@ -331,6 +336,7 @@ def test_a_run_that_another_process_has_not_ended_in_time_is_not_finished(tmp_pa
     assert (outcome.finished, outcome.skipped) == ([], [run])
 
 
+@pytest.mark.long
 def test_weights_are_kept_only_where_they_are_wanted(tmp_path: Path):
     plan = Plan.from_dict({"objectives": ["one-hot"], "training": QUICK})
     execute(plan, tmp_path, keep="results")
@@ -401,23 +407,23 @@ def test_waiting_for_another_process_is_said_once_for_each_run(tmp_path, monkeyp
 
 
 PARTIAL = {
-    "data": "stdlib",
-    "data_options": {"coarse_labels": 0.5, "partial": "drop"},
-    "backbone": "text-head-512",
+    "data": "digits.csv",
+    "data_options": {"label": ["kind", "digit"], "coarse_labels": 0.5, "partial": "drop"},
     "objectives": {"one-hot": None, "kin": None, "kin, classes only": {"objective": "kin", "partial": "none"}},
     "training": QUICK,
 }
 
 
 def test_objectives_of_a_plan_may_differ_in_what_they_do_with_partial_labels(tmp_path):
-    plan = Plan.from_dict(PARTIAL)
+    table = write_table(tmp_path / "digits.csv", rows_of(count=60, unknown=0))
+    plan = Plan.from_dict({**PARTIAL, "data": str(table)})
     assert [run.spec.data_options["partial"] for run in plan.runs()] == ["drop", "drop", "none"]
-    compared = compare_plan(plan, tmp_path)[0]
+    compared = compare_plan(plan, tmp_path / "runs")[0]
     rows = {row.label: row for row in compared.rows}
     assert list(rows) == ["one-hot", "kin", "kin, classes only"]
     assert rows["kin"].cost != rows["kin, classes only"].cost
     assert not np.isnan(rows["kin, classes only"].cost_difference)  # the test samples are the same
-    stored = summarize(Store(tmp_path).records(), reference="kin partial=none")
+    stored = summarize(Store(tmp_path / "runs").records(), reference="kin partial=none")
     assert {row.label for row in stored.rows} == {"one-hot", "kin", "kin partial=none"}
     assert stored.reference == "kin partial=none"
 

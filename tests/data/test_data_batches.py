@@ -127,6 +127,7 @@ def test_balanced_batches_repeat_a_small_class():
         assert len(set(batch.index.tolist())) == 8
 
 
+@pytest.mark.long
 def test_files_stream_as_the_same_samples_in_memory(files):
     from_files, in_memory = files
     options = {"batch_size": 8, "shuffle": True, "seed": 3, "augment": STEPS, "rank": 1, "world": 2}

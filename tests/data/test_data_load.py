@@ -228,6 +228,7 @@ def test_some_classes_in_an_order_of_ones_own():
         load("digits", classes=["1", "11"])
 
 
+@pytest.mark.long
 def test_a_tree_follows_its_classes(tmp_path):
     if find_files(DATASETS["fashion-mnist"].place) is None:
         pytest.skip("Fashion-MNIST is not here")

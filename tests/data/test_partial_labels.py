@@ -13,22 +13,9 @@ from labelkin.data._partial import joined, label_path
 from labelkin.runs import DataWorkspace, RunFolder, RunSpec
 from labelkin.training import Settings, classify
 from support.commands import FOUND, call, refused, write_images
+from support.digit_tables import KINDS, rows_of, write_table
 
-KINDS = {0: "round", 6: "round", 8: "round", 1: "straight", 4: "straight", 7: "straight"}
 QUICK = ("--epochs", 1, "--batch-size", 64, "--calibration", 0)
-
-
-def rows_of(count=20, unknown=6):
-    """Lines of a table: `unknown` of the `count` samples of each digit have only a kind."""
-    for digit, kind in KINDS.items():
-        for i, x in enumerate(FOUND.data[FOUND.target == digit][:count]):
-            name = "" if i < unknown else f"d{digit}"
-            yield ",".join([*map(str, x[:32]), kind, name])
-
-
-def write_table(path, lines):
-    path.write_text("\n".join([",".join([*(f"p{i}" for i in range(32)), "kind", "digit"]), *lines]))
-    return path
 
 
 @pytest.fixture
@@ -101,6 +88,7 @@ def test_folders_may_hold_images_at_inner_nodes(tmp_path):
     assert len(load(tmp_path / "photos", classes=["0", "6"]).partial or ()) == 1
 
 
+@pytest.mark.long
 def test_texts_take_several_columns_too(tmp_path):
     lines = [f"{word} film number {i},{kind},{word if i else ''}" for kind, word in WORDS.items() for i in range(6)]
     (tmp_path / "t.csv").write_text("\n".join(["text,kind,mood", *lines]))
@@ -164,6 +152,7 @@ def test_objectives_that_cannot_take_nodes_refuse_or_drop(table):
     assert len(used.trained) == len(used.dataset.train) + 36
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("default:.*the run was trained on")
 def test_the_command_line_trains_on_partial_labels(table, tmp_path):
     base = ("train", table, "--label", "kind,digit", *QUICK)
@@ -238,9 +227,10 @@ def test_the_seed_draws_the_forgotten_classes_and_every_class_keeps_one(table):
     assert torch.bincount(load(table, label=["kind", "digit"], coarse_labels=1).train.targets).tolist() == [1] * 6
 
 
-def test_samples_to_calibrate_on_have_a_class():
-    found = load("stdlib", coarse_labels=0.5, calibration=0.1)
-    alike = load("stdlib", coarse_labels=0.5)
+def test_samples_to_calibrate_on_have_a_class(tmp_path):
+    table = write_table(tmp_path / "t.csv", rows_of(count=180, unknown=0))
+    found = load(table, label=["kind", "digit"], coarse_labels=0.5, calibration=0.3)
+    alike = load(table, label=["kind", "digit"], coarse_labels=0.5)
     assert len(found.train) + len(found.calibration) == len(alike.train)
     assert len(found.partial) == len(alike.partial)
 

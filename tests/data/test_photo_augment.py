@@ -185,6 +185,7 @@ def test_names_stand_for_steps():
         augmentations(["rand-augment:31"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("names", [("mixup:1",), ("cutmix",)])
 def test_a_run_trains_on_mixtures(names):
     """Mixed targets raise the training loss, and an objective that takes class positions refuses them."""

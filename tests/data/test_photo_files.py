@@ -172,6 +172,7 @@ def test_a_folder_is_known_by_content(photos):
     assert folder_content(str(photos)) != renamed
 
 
+@pytest.mark.long
 def test_a_run_on_replaced_images_is_not_reused(photos, tmp_path):
     run = labelkin.train(photos, out=tmp_path / "run", epochs=1, calibration=0)
     assert labelkin.evaluate(run).samples == 2
@@ -182,6 +183,7 @@ def test_a_run_on_replaced_images_is_not_reused(photos, tmp_path):
         labelkin.train(photos, out=tmp_path / "run", epochs=1, calibration=0)
 
 
+@pytest.mark.long
 def test_a_comparison_on_replaced_images_is_not_reused(photos, tmp_path):
     options = {"objectives": ["one-hot"], "out": tmp_path / "runs", "epochs": 1, "calibration": 0}
     labelkin.compare(photos, **options)

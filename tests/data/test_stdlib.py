@@ -57,6 +57,7 @@ def test_classes_are_modules_of_twenty_functions_or_more_and_at_most_150_are_kep
     assert counts == {"argparse": 60, "optparse": 70, "json": 24, "decimal": 150}
 
 
+@pytest.mark.long
 def test_the_tree_has_the_chapters_of_the_reference(library):
     data = load("stdlib")
     tree = data.taxonomy
@@ -178,6 +179,7 @@ def test_the_content_enters_the_id_of_a_run(library):
     assert run_id(RunSpec(data="stdlib")) != first
 
 
+@pytest.mark.long
 def test_a_damaged_cache_is_built_again_and_one_that_cannot_be_written_is_done_without(library, tmp_path, monkeypatch):
     before = rows()
     (file,) = (tmp_path / "cache" / "stdlib").iterdir()
@@ -208,6 +210,7 @@ def test_names_in_code_are_split_into_words():
     assert words_of("read_line readLine") == ["read_line", "readline"]
 
 
+@pytest.mark.long
 def test_the_encoder_of_code_is_the_sets_own_and_can_be_chosen(library):
     data = load("stdlib")
     assert data.train.encoder.name == "hashed-code"

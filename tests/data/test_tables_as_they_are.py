@@ -169,6 +169,7 @@ def test_filling_keeps_what_is_there():
 # Runs on such tables
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*missing in column")
 @pytest.mark.filterwarnings("default:.*not seen in training")
 @pytest.mark.filterwarnings("default:.*the run was trained on")
@@ -194,6 +195,7 @@ def test_a_run_keeps_categories_and_means_and_predicts_with_them(tmp_path):
     assert evaluated["samples"] == 60
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("default:.*the run was trained on")
 def test_evaluate_takes_data_that_lack_classes(tmp_path):
     assert call("train", table(tmp_path / "t.csv", empty=0), *QUICK, "--out", tmp_path / "run").exit_code == 0

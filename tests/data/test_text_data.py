@@ -45,6 +45,7 @@ def table(tmp_path):
     return write_csv(tmp_path / "posts.csv")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", WRITERS)
 def test_a_table_of_texts(tmp_path, suffix):
     data = load(WRITERS[suffix](tmp_path / f"posts{suffix}"), text="body", label="topic", encoder="hashed-tfidf:64")
@@ -70,6 +71,7 @@ def test_every_vector_is_that_of_its_text(table, options):
         torch.testing.assert_close(split.inputs, torch.cat([fitted.encode([text]) for text in split.texts]))
 
 
+@pytest.mark.long
 def test_only_the_training_split_is_learned_from(tmp_path):
     header = ("split", "label", "text")
     train = [("train", topic, text) for topic, text in paragraphs()]
@@ -96,6 +98,7 @@ def test_one_scale_for_all_features(table):
     torch.testing.assert_close(cosine(scaled[0], scaled[1], dim=0), cosine(*data.train.inputs[:2], dim=0))
 
 
+@pytest.mark.long
 def test_texts_without_a_known_word_are_counted(tmp_path):
     odd = [(0, "wine", "Zyxomma!"), (0, "iris", "Qwertzuiop?"), (0, "wine", "?!")]
     parts = {"train.csv": LINES, "test.csv": LINES[:5] + odd}

@@ -70,6 +70,7 @@ def test_every_process_gives_the_same_vectors():
     assert there.stdout.strip() == hashlib.sha256(here.numpy().tobytes()).hexdigest()
 
 
+@pytest.mark.long
 def test_rows_are_unit_vectors_or_zero_and_know_no_neighbour():
     fitted = encoder("hashed-tfidf").fitted(texts())
     odd = ["", "Zyxomma qwertzuiop", "a b c", *texts()[:5]]

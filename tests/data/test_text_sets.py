@@ -80,6 +80,7 @@ def news_folders(root: Path) -> None:
             write(root / f"20news-bydate-{part}" / GROUPS[i // 2] / f"{60000 + i}", body.encode("latin-1", "replace"))
 
 
+@pytest.mark.long
 def test_20_newsgroups(tmp_path):
     news_folders(tmp_path)
     data = load("20-newsgroups", data_dir=tmp_path)

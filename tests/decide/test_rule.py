@@ -29,6 +29,7 @@ def walked(tree: Taxonomy, row: list[float], threshold: float) -> int:
     return answer
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_answers_are_those_of_a_loop(kind: str):
     tree = random_taxonomy(np.random.default_rng(5), 9, kind)

@@ -50,6 +50,7 @@ def test_its_links_lead_somewhere():
         assert (ROOT / "docs" / target).exists(), target
 
 
+@pytest.mark.long
 def test_scikit_learn():
     names: dict[str, Any] = {}
     (code,) = blocks("scikit-learn")
@@ -76,6 +77,7 @@ def test_the_loop_with_the_loss_swapped_is_the_plain_loop():
     assert torch.equal(names["predicted"], plain(images).argmax(-1))
 
 
+@pytest.mark.long
 def test_the_loop_as_it_stands():
     *_, code = blocks("timm, torchvision and loops of your own")
     names = {"backbone": backbone(), "features": 5, "taxonomy": TREE, "loader": loader(), "epochs": 20}
@@ -138,6 +140,7 @@ def test_backbones_of_other_libraries(place: int, library: str):
     assert names["backbone"].eval()(torch.zeros(1, 3, 64, 64)).shape == (1, names["features"])
 
 
+@pytest.mark.long
 def test_lightning():
     skip_unless(find_spec("lightning") is not None, "lightning", "lightning")
     (code,) = blocks("PyTorch Lightning")
@@ -146,6 +149,7 @@ def test_lightning():
     assert {"train_loss", "val_loss", "val_accuracy", "val_severity", "val_cost"} <= set(names["found"])
 
 
+@pytest.mark.long
 def test_transformers(tmp_path: Path):
     skip_unless(find_spec("accelerate") is not None, "accelerate", "transformers")
     from transformers import BertModel

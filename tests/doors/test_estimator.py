@@ -89,6 +89,7 @@ def test_scikit_learns_own_checks_of_the_other_objectives(estimator: KinClassifi
     check(estimator)
 
 
+@pytest.mark.long
 def test_adaptive_labels_fail_the_weight_check_for_the_reason_given():
     checks = {check.func.__name__: check for _, check in estimator_checks_generator(KinClassifier())}
     check = checks[WEIGHT_CHECK]
@@ -104,9 +105,9 @@ def test_adaptive_labels_fail_the_weight_check_for_the_reason_given():
 def test_every_objective(objective: str, classes: int):
     X, y = iris()
     few = np.isin(y, NAMES[:classes])
-    model = quick(objective, epochs=30).fit(X[few], y[few])
+    model = quick(objective, epochs=10, lr=0.02).fit(X[few], y[few])
     assert model.classes_.tolist() == sorted(NAMES[:classes])
-    assert model.score(X[few], y[few]) > 0.8
+    assert model.score(X[few], y[few]) > 0.9
     decision = model.decision_function(X[few])
     best = (decision > 0).astype(int) if classes == 2 else decision.argmax(1)
     assert (model.classes_[best] == model.predict(X[few])).all()
@@ -146,6 +147,7 @@ def test_labels_come_back_as_they_were(labels: np.ndarray):
     assert (predicted == y).mean() > 0.8
 
 
+@pytest.mark.long
 def test_two_labels_that_are_true_and_false():
     X, y = iris()
     predicted = quick(epochs=30).fit(X, y == "cat").predict(X)
@@ -166,11 +168,13 @@ def test_a_tree_is_cut_to_the_classes_in_their_order(tmp_path: Path, kind: str):
     assert outputs == 5  # a logit for each node but the root
 
 
+@pytest.mark.long
 def test_a_shipped_tree_by_name():
     model = quick("conditional-softmax", taxonomy="cifar10").fit(*iris())
     assert model.taxonomy_ == catalogue.taxonomy("cifar10").restrict(["cat", "dog", "ship"])
 
 
+@pytest.mark.long
 def test_whole_numbers_are_found_in_a_tree_by_their_digits():
     tree = Taxonomy.from_groups({"low": ["1", "2"], "high": ["30"]})
     model = quick("hierarchical", taxonomy=tree).fit(*iris(np.array([30, 2, 1])))
@@ -203,6 +207,7 @@ def test_a_weight_of_two_is_the_sample_twice():
         assert np.abs(weighted.predict_proba(X) - plain.predict_proba(X)).max() > 0.01
 
 
+@pytest.mark.long
 def test_a_weight_of_nothing_leaves_the_sample_out():
     X, y = iris()
     weight = np.where(y == "ship", 0.0, 0.3)
@@ -222,6 +227,7 @@ def test_weights_find_their_samples_in_shuffled_batches():
     assert model.score(X, y) > 0.9
 
 
+@pytest.mark.long
 def test_a_relation_from_the_data_counts_the_weights():
     X, y = iris()
     weight = np.random.default_rng(0).integers(1, 5, 150)
@@ -278,6 +284,7 @@ def test_balanced_class_weights_find_more_of_a_rare_class():
     assert recall["balanced"] > recall[None] + 0.05
 
 
+@pytest.mark.long
 def test_class_weights_multiply_sample_weights():
     """Balanced weights undo sample weights that are the same for all samples of a class."""
     X, y = few_eights()
@@ -303,6 +310,7 @@ def test_bad_class_weights_are_refused(class_weight: Any, sentence: str):
         quick(class_weight=class_weight).fit(*iris())
 
 
+@pytest.mark.long
 def test_a_dict_names_only_the_classes_whose_weight_is_not_one():
     X, y = iris()
     some = quick(epochs=2, class_weight={"cat": 5}).fit(X, y).predict_proba(X)
@@ -328,10 +336,10 @@ def digits_with_groups(share: float) -> tuple[np.ndarray, np.ndarray, np.ndarray
 @pytest.mark.parametrize("objective", NODE_OBJECTIVES)
 def test_inner_nodes_are_labels(objective: str):
     X, names, labels = digits_with_groups(0.5)
-    model = quick(objective, taxonomy=DIGIT_TREE, epochs=6).fit(X, labels)
+    model = quick(objective, taxonomy=DIGIT_TREE, epochs=6).fit(X[:900], labels[:900])
     assert model.classes_.tolist() == [str(digit) for digit in range(10)]
     assert set(model.predict(X)) <= set(names)
-    assert (model.predict(X) == names).mean() > 0.9
+    assert (model.predict(X) == names).mean() > 0.9  # half of them are new
 
 
 @pytest.mark.long
@@ -361,6 +369,7 @@ def test_inner_nodes_with_weights_of_classes_and_samples():
     assert (balanced.predict(X) == names).mean() > 0.8
 
 
+@pytest.mark.long
 def test_inner_nodes_are_refused_where_they_have_no_meaning():
     X, _, labels = digits_with_groups(0.2)
     refused = [name for name in OBJECTIVES if name not in NODE_OBJECTIVES]
@@ -375,6 +384,7 @@ def test_inner_nodes_are_refused_where_they_have_no_meaning():
 # Numbers
 
 
+@pytest.mark.long
 def test_columns_are_standardised_before_digits_are_lost():
     X, y = iris()
     far = quick(epochs=30).fit(X + 1e8, y)
@@ -389,6 +399,7 @@ def test_a_number_too_large_for_single_precision_is_refused():
         model.predict(X * 1e60)
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_network_and_torchs_own_state_stays():
     X, y = iris()
     torch.manual_seed(1)
@@ -438,6 +449,7 @@ def test_clone_keeps_what_was_asked_and_nothing_that_was_learned():
     assert not hasattr(copy, "model_")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("objective", ["retrospection", "adaptive-labels", "hierarchical"])
 def test_a_fitted_model_survives_joblib(tmp_path: Path, objective: str):
     X, y = iris()
@@ -527,6 +539,7 @@ def calibrated() -> KinClassifier:
     return KinClassifier("one-hot", epochs=2, calibration=0.1, random_state=0).fit(X, y)
 
 
+@pytest.mark.long
 def test_probabilities_are_calibrated_on_samples_that_were_held_out(calibrated: KinClassifier):
     X, y = load_digits(return_X_y=True)
     part = calibration_part(torch.from_numpy(y), 0.1, seed=0)
@@ -547,6 +560,7 @@ def test_samples_labeled_with_inner_nodes_are_not_held_out():
     assert not held_out_rows(place, np.array([False, True, False]), 0).any()
 
 
+@pytest.mark.long
 def test_least_cost_decisions_follow_the_taxonomy(calibrated: KinClassifier):
     X, y = load_digits(return_X_y=True)
     tree = {"round": ["0", "6", "8", "9"], "straight": ["1", "4", "7"], "open": ["2", "3", "5"]}

@@ -58,6 +58,7 @@ def test_scikit_learns_own_checks(estimator: LeastCostClassifier, check: Any):
 # Calibration
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("classifier", [GaussianNB(), LogisticRegression()], ids=["overconfident", "regular"])
 def test_probabilities_are_those_of_scikit_learns_temperature_scaling(classifier: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("labelkin.doors._least_cost.PRIOR", None)
@@ -89,6 +90,7 @@ def test_samples_that_are_all_right_do_not_lead_to_certainty():
     assert model.temperature_ > 0.05
 
 
+@pytest.mark.long
 def test_a_class_of_one_sample_stays_a_class():
     X, y = iris()
     y = y.astype(object)
@@ -198,6 +200,7 @@ def test_other_names_for_the_classes_change_no_decision():
     assert [other[label] for label in ours] == theirs.tolist()
 
 
+@pytest.mark.long
 def test_decisions_cost_less_than_the_most_probable_classes():
     X, y = load_digits(return_X_y=True)
     tree = {"straight": ["1", "4", "7"], "round": ["0", "6", "8", "9"], "open": ["2", "3", "5"]}
@@ -228,6 +231,7 @@ def test_texts_go_to_the_classifier_as_they_are():
     assert model.predict(["purring cat", "sails"]).tolist() == ["cat", "ship"]
 
 
+@pytest.mark.long
 def test_labels_of_inner_nodes_do_not_calibrate():
     X, y = iris()
     y = np.where(np.arange(150) % 3 == 0, np.where(y == "ship", y, "animal"), y)
@@ -268,6 +272,7 @@ def test_hierarchical_f1_by_a_loop_and_with_inner_nodes():
         assert hierarchical_f1_scorer(TREE)(model, X, truth) == pytest.approx(f1)
 
 
+@pytest.mark.long
 def test_a_search_takes_the_scorers():
     X, y = iris()
     scorers = {"cost": mean_cost_scorer(costs=COSTS), "f1": hierarchical_f1_scorer(TREE)}

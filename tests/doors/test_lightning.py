@@ -122,6 +122,7 @@ def test_what_cannot_be_trained_is_refused():
 # With Lightning
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_one_process_trains_as_labelkins_own_loop(name: str):
     need_lightning()
@@ -166,6 +167,7 @@ def test_weights_and_inner_nodes_train_as_a_plain_loop():
     torch.testing.assert_close(nn.ModuleList([backbone, head]).state_dict(), plain.state_dict())
 
 
+@pytest.mark.long
 def test_a_saved_checkpoint_holds_what_the_objective_learned(tmp_path: Path):
     need_lightning()
     from lightning.pytorch import Trainer

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -10,15 +10,17 @@ import torch
 from torch import Tensor, nn
 
 from labelkin import AdaptiveLabels, Hierarchical, InputError, LabelEmbedding, Objective, OneHot, Retrospection, metrics
+from support.later import Later, later_or_skip
 from support.requires import skip_unless
+from support.tiny_bert import CLASSES, TREE, collated, config, samples, tokenizer
 
-transformers = pytest.importorskip("transformers")
+if TYPE_CHECKING:
+    from transformers import BertModel, TrainingArguments
 
-from transformers import BertForSequenceClassification, BertModel, TrainingArguments  # noqa: E402
-from transformers.utils import is_accelerate_available  # noqa: E402
+    from labelkin.doors.transformers import KinModel
 
-from labelkin.doors.transformers import KinModel, compute_metrics_for  # noqa: E402
-from support.tiny_bert import CLASSES, TREE, collated, config, samples, tokenizer  # noqa: E402
+transformers = later_or_skip("transformers")
+door = Later("labelkin.doors.transformers")
 
 WIDTH = 16
 HEADS: dict[str, Callable[[], Objective]] = {
@@ -31,14 +33,14 @@ HEADS: dict[str, Callable[[], Objective]] = {
 every_head = pytest.mark.parametrize("name", HEADS)
 
 
-def encoder(seed: int = 0, **options: Any) -> BertModel:
+def encoder(seed: int = 0, **options: Any) -> "BertModel":
     torch.manual_seed(seed)
-    return BertModel(config(**options))
+    return transformers.BertModel(config(**options))
 
 
-def headed(name: str, **options: Any) -> KinModel:
+def headed(name: str, **options: Any) -> "KinModel":
     net = encoder(**options)
-    return KinModel(net, HEADS[name]())
+    return door.KinModel(net, HEADS[name]())
 
 
 def inputs_of(batch: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -59,7 +61,7 @@ def close(ours: nn.Module, theirs: nn.Module) -> None:
 def test_a_step_is_that_of_the_encoder_and_the_objective_written_out(name: str):
     model, net = headed(name, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0).train(), encoder().eval()
     torch.manual_seed(0)
-    BertModel(config())  # the same random numbers as `headed` drew before its objective
+    transformers.BertModel(config())  # the same random numbers as `headed` drew before its objective
     objective = HEADS[name]().train()
     batch, index = collated(samples(8)), torch.arange(8)
     for part in (model.objective, objective):
@@ -78,9 +80,9 @@ def test_a_step_is_that_of_the_encoder_and_the_objective_written_out(name: str):
 
 def test_a_criterion_takes_the_logits_of_a_model_with_a_head():
     torch.manual_seed(0)
-    net = BertForSequenceClassification(config(num_labels=4)).eval()
+    net = transformers.BertForSequenceClassification(config(num_labels=4)).eval()
     batch = collated(samples(8))
-    model = KinModel(net, OneHot(CLASSES)).eval()
+    model = door.KinModel(net, OneHot(CLASSES)).eval()
     theirs = net(**batch)
     ours = model(**batch)
     torch.testing.assert_close(ours.loss, theirs.loss)  # one-hot is the model's own cross-entropy
@@ -93,11 +95,11 @@ def test_pooling_by_hand():
     hidden, mask = net(**inputs_of(batch)).last_hidden_state, batch["attention_mask"]
     means = torch.stack([row[: int(kept.sum())].mean(0) for row, kept in zip(hidden, mask, strict=True)])
     for pooling, wanted in (("first", hidden[:, 0]), ("mean", means)):
-        found = KinModel(net, OneHot(4, features=WIDTH), pooling=pooling).features(inputs_of(batch))
+        found = door.KinModel(net, OneHot(4, features=WIDTH), pooling=pooling).features(inputs_of(batch))
         torch.testing.assert_close(found, wanted)
-    without = BertModel(config(), add_pooling_layer=False).eval()
+    without = transformers.BertModel(config(), add_pooling_layer=False).eval()
     without.load_state_dict(net.state_dict(), strict=False)
-    torch.testing.assert_close(KinModel(without, OneHot(4, features=WIDTH)).features(inputs_of(batch)), means)
+    torch.testing.assert_close(door.KinModel(without, OneHot(4, features=WIDTH)).features(inputs_of(batch)), means)
 
 
 @every_head
@@ -111,40 +113,43 @@ def test_a_saved_model_comes_back_without_pickle(name: str, tmp_path: Path):
             parameter.add_(0.1)
     model.save_pretrained(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"config.json", "model.safetensors", "objective.safetensors"}
-    loaded = KinModel.from_pretrained(tmp_path, HEADS[name]())
+    loaded = door.KinModel.from_pretrained(tmp_path, HEADS[name]())
     close(loaded, model)
     torch.testing.assert_close(dict(loaded.named_buffers()), dict(model.named_buffers()))
     model.eval()
     torch.testing.assert_close(loaded(**batch).logits, model(**batch).logits)
-    plain = BertModel.from_pretrained(tmp_path)  # the folder is a model of transformers on its own
+    plain = transformers.BertModel.from_pretrained(tmp_path)  # the folder is a model of transformers on its own
     torch.testing.assert_close(plain.embeddings.word_embeddings.weight, model.model.embeddings.word_embeddings.weight)
 
 
 def test_a_saved_objective_does_not_load_as_another(tmp_path: Path):
     headed("label-embedding").save_pretrained(tmp_path)
     with pytest.raises(InputError, match="expected the state of OneHot, got that of LabelEmbedding"):
-        KinModel.from_pretrained(tmp_path, HEADS["one-hot"]())
+        door.KinModel.from_pretrained(tmp_path, HEADS["one-hot"]())
     with pytest.raises(InputError, match=r"tau: this LabelEmbedding has 3\.0"):
-        KinModel.from_pretrained(tmp_path, LabelEmbedding(CLASSES, features=WIDTH, tau=3.0))
+        door.KinModel.from_pretrained(tmp_path, LabelEmbedding(CLASSES, features=WIDTH, tau=3.0))
     with pytest.raises(InputError, match="pooling: expected 'auto'"):
-        KinModel.from_pretrained(tmp_path, HEADS["label-embedding"](), pooling="mean")
+        door.KinModel.from_pretrained(tmp_path, HEADS["label-embedding"](), pooling="mean")
 
 
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: KinModel(encoder(), OneHot(4, features=8)), "features: expected 16, the model's hidden_size, got 8"),
-        (lambda: KinModel(nn.Linear(2, 2), OneHot(2)), "expected a Hugging Face model with a config, got Linear"),
-        (lambda: KinModel(encoder(), LabelEmbedding(4)), "LabelEmbedding needs two heads"),
         (
-            lambda: KinModel(BertForSequenceClassification(config(num_labels=3)), OneHot(4)),
+            lambda: door.KinModel(encoder(), OneHot(4, features=8)),
+            "features: expected 16, the model's hidden_size, got 8",
+        ),
+        (lambda: door.KinModel(nn.Linear(2, 2), OneHot(2)), "expected a Hugging Face model with a config, got Linear"),
+        (lambda: door.KinModel(encoder(), LabelEmbedding(4)), "LabelEmbedding needs two heads"),
+        (
+            lambda: door.KinModel(transformers.BertForSequenceClassification(config(num_labels=3)), OneHot(4)),
             "classes: expected 3, the model's num_labels, got 4",
         ),
-        (lambda: KinModel(encoder(), OneHot(4, features=16), pooling="max"), "pooling: expected one of 'auto'"),
+        (lambda: door.KinModel(encoder(), OneHot(4, features=16), pooling="max"), "pooling: expected one of 'auto'"),
     ],
     ids=["features", "no config", "two heads", "classes", "pooling"],
 )
-def test_models_and_objectives_that_do_not_fit_are_named(make: Callable[[], KinModel], sentence: str):
+def test_models_and_objectives_that_do_not_fit_are_named(make: "Callable[[], KinModel]", sentence: str):
     with pytest.raises(InputError, match=sentence):
         make()
 
@@ -156,7 +161,7 @@ def test_metrics_are_those_of_the_functions():
     scores = torch.randn(40, 4, generator=torch.Generator().manual_seed(1))
     target = torch.arange(40) % 4
     labels = torch.where(torch.arange(40) < 30, target, -100)
-    found = compute_metrics_for(TREE)(transformers.EvalPrediction(scores.numpy(), labels.numpy()))
+    found = door.compute_metrics_for(TREE)(transformers.EvalPrediction(scores.numpy(), labels.numpy()))
     scores, target = scores[:30], target[:30]
     predicted = scores.argmax(-1)
     assert found == {
@@ -165,9 +170,11 @@ def test_metrics_are_those_of_the_functions():
         "cost": metrics.average_distance(scores, target, TREE).mean,
         "hierarchical_f1": metrics.hierarchical_f1(predicted, target, TREE).mean,
     }
-    assert set(compute_metrics_for()(transformers.EvalPrediction((scores.numpy(),), target.numpy()))) == {"accuracy"}
+    assert set(door.compute_metrics_for()(transformers.EvalPrediction((scores.numpy(),), target.numpy()))) == {
+        "accuracy"
+    }
     with pytest.raises(InputError, match="one row of scores for each"):
-        compute_metrics_for()(transformers.EvalPrediction(np.zeros((3, 4)), np.zeros(2)))
+        door.compute_metrics_for()(transformers.EvalPrediction(np.zeros((3, 4)), np.zeros(2)))
 
 
 # The callback, without a Trainer
@@ -203,7 +210,7 @@ def test_the_callback_does_what_a_loop_must(name: str):
 # The Trainer
 
 
-def arguments(folder: Path, **options: Any) -> TrainingArguments:
+def arguments(folder: Path, **options: Any) -> "TrainingArguments":
     plain = {
         "num_train_epochs": 3,
         "per_device_train_batch_size": 8,
@@ -218,11 +225,11 @@ def arguments(folder: Path, **options: Any) -> TrainingArguments:
         "use_cpu": True,
         "seed": 0,
     }
-    return TrainingArguments(str(folder), **{**plain, **options})
+    return transformers.TrainingArguments(str(folder), **{**plain, **options})
 
 
 def trainer_for(model: nn.Module, folder: Path, **options: Any) -> Any:
-    skip_unless(is_accelerate_available(), "accelerate", "transformers")
+    skip_unless(transformers.utils.is_accelerate_available(), "accelerate", "transformers")
     from labelkin.doors.transformers import KinTrainer
 
     class InOrder(KinTrainer):
@@ -235,7 +242,7 @@ def trainer_for(model: nn.Module, folder: Path, **options: Any) -> Any:
     return InOrder(model, arguments(folder, **options), train_dataset=samples(), data_collator=collator, **given)
 
 
-def trained_by_hand(model: KinModel, *, epochs: int = 3, size: int = 8, parts: int = 1) -> None:
+def trained_by_hand(model: "KinModel", *, epochs: int = 3, size: int = 8, parts: int = 1) -> None:
     """SGD, written out: weight decay on all but biases, norms and what the objective spares."""
     data, spared = samples(), {f"objective.{name}" for name in model.objective.no_weight_decay()}
     free = [p for n, p in model.named_parameters() if "bias" in n or "LayerNorm" in n or n in spared]
@@ -260,6 +267,7 @@ def trained_by_hand(model: KinModel, *, epochs: int = 3, size: int = 8, parts: i
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 
+@pytest.mark.long
 @every_head
 def test_training_gives_the_weights_of_a_plain_loop(name: str, tmp_path: Path):
     trainer = trainer_for(headed(name, **NO_DROPOUT), tmp_path)
@@ -270,6 +278,7 @@ def test_training_gives_the_weights_of_a_plain_loop(name: str, tmp_path: Path):
     torch.testing.assert_close(dict(trainer.model.named_buffers()), dict(written.named_buffers()), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.long
 def test_accumulated_batches_give_the_weights_of_a_plain_loop(tmp_path: Path):
     trainer = trainer_for(headed("one-hot", **NO_DROPOUT), tmp_path, gradient_accumulation_steps=3)
     trainer.train()
@@ -278,6 +287,7 @@ def test_accumulated_batches_give_the_weights_of_a_plain_loop(tmp_path: Path):
     close(trainer.model, written)
 
 
+@pytest.mark.long
 def test_texts_are_learned_and_evaluated_end_to_end(tmp_path: Path):
     trainer = trainer_for(
         encoder(),
@@ -285,7 +295,7 @@ def test_texts_are_learned_and_evaluated_end_to_end(tmp_path: Path):
         objective=LabelEmbedding(CLASSES, features=WIDTH),
         pooling="mean",
         eval_dataset=samples(),
-        compute_metrics=compute_metrics_for(TREE),
+        compute_metrics=door.compute_metrics_for(TREE),
         optim="adamw_torch",
         learning_rate=0.01,
         num_train_epochs=15,
@@ -298,6 +308,7 @@ def test_texts_are_learned_and_evaluated_end_to_end(tmp_path: Path):
     assert not torch.equal(trainer.objective.embedding, torch.eye(4))
 
 
+@pytest.mark.long
 def test_a_checkpoint_resumes_to_the_same_weights(tmp_path: Path):
     whole = trainer_for(headed("retrospection", **NO_DROPOUT), tmp_path / "whole")
     whole.train()
@@ -306,10 +317,11 @@ def test_a_checkpoint_resumes_to_the_same_weights(tmp_path: Path):
     second = trainer_for(headed("retrospection", **NO_DROPOUT), tmp_path / "parts")
     second.train(resume_from_checkpoint=str(tmp_path / "parts" / "checkpoint-6"))
     close(second.model, whole.model)
-    loaded = KinModel.from_pretrained(tmp_path / "parts" / "checkpoint-9", HEADS["retrospection"]())
+    loaded = door.KinModel.from_pretrained(tmp_path / "parts" / "checkpoint-9", HEADS["retrospection"]())
     close(loaded, whole.model)
 
 
+@pytest.mark.long
 def test_the_best_checkpoint_comes_back_with_its_objective(tmp_path: Path):
     trainer = trainer_for(
         headed("label-embedding"),
@@ -323,7 +335,7 @@ def test_the_best_checkpoint_comes_back_with_its_objective(tmp_path: Path):
     )
     trainer.train()
     assert trainer.state.best_model_checkpoint.endswith("checkpoint-3")
-    best = KinModel.from_pretrained(trainer.state.best_model_checkpoint, HEADS["label-embedding"]())
+    best = door.KinModel.from_pretrained(trainer.state.best_model_checkpoint, HEADS["label-embedding"]())
     close(trainer.model, best)
 
 

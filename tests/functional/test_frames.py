@@ -29,6 +29,7 @@ def parts(f, target, share=0.4):
     return haframe(f, target, FRAME, SIMILARITY, share=share)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gamma", [0.3, 2.0, 6.0])
 def test_the_offset_is_the_one_that_a_search_finds(gamma):
     found = frame_similarity(DISTANCE, gamma)

@@ -76,6 +76,7 @@ def test_a_class_is_its_one_hot_row(form):
     close(soft.right * soft.embedding, hard.right * hard.embedding)
 
 
+@pytest.mark.long
 def test_gradients_for_class_probabilities():
     z1, z2, _, _ = inputs(6, seed=80)
     e, target, form = values(84, K, K), probabilities(85, 6, K), FORMS["paper"]
@@ -91,6 +92,7 @@ def test_gradients_for_class_probabilities():
     check_gradient(lambda e: term("embedding", e=e), e)
 
 
+@pytest.mark.long
 @every_form
 def test_gradients_with_what_is_stopped_held_constant(form):
     """The soft term moves z1 alone, the embedding term E alone; the other terms have no stop."""

@@ -124,6 +124,7 @@ def test_leading_shapes_and_no_bias(device):
     torch.testing.assert_close(gradients(found.sum(), x, weight), gradients(expected.sum(), x, weight))
 
 
+@pytest.mark.long
 @every_kind
 def test_gradients_in_float64(kind, rows_at_once):
     rows_at_once(2)

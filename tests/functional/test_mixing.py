@@ -160,6 +160,7 @@ def test_an_entry_of_minus_infinity_stays_zero():
     assert torch.isfinite(gradient(lambda t: led_matrix(t, values(19, K), MARGIN).square(), theta)).all()
 
 
+@pytest.mark.long
 @given(
     k=st.integers(2, 9),
     seed=st.integers(0, 2**16),

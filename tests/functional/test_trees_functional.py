@@ -218,6 +218,7 @@ def check_leaf_sum(taxonomy, seed):
     close(log_probs[:, taxonomy.leaves - 1].exp().sum(-1), torch.ones(2))
 
 
+@pytest.mark.long
 @given(taxonomy=taxonomies(max_leaves=2000), seed=st.integers(0, 2**16))
 @settings(max_examples=25, deadline=None)
 def test_leaf_probabilities_sum_to_1(taxonomy, seed):

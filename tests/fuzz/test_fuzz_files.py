@@ -85,6 +85,7 @@ def test_tables_as_data(tmp_path: Path, suffix: str):
     fuzz(case)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".npz"])
 def test_files_of_predictions(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)

@@ -96,6 +96,7 @@ def any_picture(rng: Random) -> tuple[str, bytes]:
     return kind, damaged(content, rng)
 
 
+@pytest.mark.long
 def test_images(tmp_path: Path):
     for k in range(6):
         (tmp_path / f"photos/{'ab'[k % 2]}").mkdir(parents=True, exist_ok=True)
@@ -158,6 +159,7 @@ def column(rng: Random, count: int) -> Any:
             return pa.array([rng.random() for _ in range(count)]).cast(pa.decimal128(20, 10), safe=False)
 
 
+@pytest.mark.long
 def test_parquet_tables(tmp_path: Path):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
 
@@ -278,6 +280,7 @@ def test_inputs_of_predictions(runs: dict[str, Path], tmp_path: Path, kind: str,
     fuzz(case)
 
 
+@pytest.mark.long
 def test_inputs_of_exported_models(runs: dict[str, Path], tmp_path: Path):
     """What the run accepts, the exported model accepts, with the same probabilities."""
     onnxruntime = pytest.importorskip("onnxruntime")

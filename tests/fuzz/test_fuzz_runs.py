@@ -32,6 +32,7 @@ PLAN: dict[str, Any] = {
 }
 
 
+@pytest.mark.long
 def test_plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "plan.yaml"
@@ -56,6 +57,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.long
 def test_run_folders(made: Path, tmp_path: Path):
     """One damaged run never hides the other one."""
     store = tmp_path / "runs"
@@ -85,6 +87,7 @@ def test_run_folders(made: Path, tmp_path: Path):
     fuzz(case)
 
 
+@pytest.mark.long
 def test_packed_runs(made: Path, tmp_path: Path):
     packed = tmp_path / "in.zip"
 

@@ -62,6 +62,7 @@ def any_file(content: bytes, rng: Random) -> bytes:
     return damaged(content, rng)
 
 
+@pytest.mark.long
 def test_weights(made: Path, tmp_path: Path):
     run = tmp_path / "run"
     shutil.copytree(made / "finished", run)
@@ -83,6 +84,7 @@ def test_weights(made: Path, tmp_path: Path):
     fuzz(case)
 
 
+@pytest.mark.long
 def test_outputs(made: Path, tmp_path: Path):
     """The outputs on the test set, as the diagnosis and the audit of a run read them."""
     run = tmp_path / "run"
@@ -99,6 +101,7 @@ def test_outputs(made: Path, tmp_path: Path):
     fuzz(case)
 
 
+@pytest.mark.long
 def test_training_states(made: Path, tmp_path: Path):
     """An interrupted run continues from its state, or says that the state is damaged."""
     run = tmp_path / "run"

@@ -45,6 +45,7 @@ def test_a_fit_has_nowhere_to_go_by_a_literal_step(dtype: torch.dtype):
         assert centre == pytest.approx(own.mean(0).tolist(), abs=1e-3)
 
 
+@pytest.mark.long
 def test_more_starts_are_never_worse_and_a_seed_repeats():
     few, many = (kmeans.fit(DIGITS, 10, starts=starts, seed=3).inertia for starts in (1, 6))
     assert many <= few

@@ -13,15 +13,16 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
-import torchmetrics
 from torch import Tensor
-from torchmetrics import MetricCollection
 
 from labelkin import InputError, metrics
 from labelkin._extras import MissingExtra
 from labelkin.metrics._tree_tensors import class_distances, tree_tensors
 from labelkin.structure import DISTANCES as DISTANCES_KNOWN
+from support.later import Later
 from support.trees import KINDS, random_taxonomy
+
+torchmetrics = Later("torchmetrics")
 
 CLASSES = 9
 TREE = random_taxonomy(np.random.default_rng(4), CLASSES, "unbalanced")
@@ -39,7 +40,7 @@ def weighted(predicted: Tensor, target: Tensor, *, normalize: bool) -> float:
 
 
 CASES = {  # the class, what it takes, and the function of all samples
-    "accuracy": (metrics.Accuracy, "predicted", lambda p, y: metrics.accuracy(p, y).mean),
+    "accuracy": (lambda: metrics.Accuracy(), "predicted", lambda p, y: metrics.accuracy(p, y).mean),
     "top 3": (lambda: metrics.TopKAccuracy(k=3), "probs", lambda p, y: metrics.top_k_accuracy(p, y, k=3).mean),
     "severity": (
         lambda: metrics.MistakeSeverity(taxonomy=TREE),
@@ -81,7 +82,7 @@ CASES = {  # the class, what it takes, and the function of all samples
         "probs",
         lambda p, y: metrics.expected_calibration_error(p, y, bins=7).error,
     ),
-    "brier": (metrics.BrierScore, "probs", lambda p, y: metrics.brier_score(p, y).mean),
+    "brier": (lambda: metrics.BrierScore(), "probs", lambda p, y: metrics.brier_score(p, y).mean),
 }
 every_case = pytest.mark.parametrize("name", CASES)
 pytestmark = pytest.mark.filterwarnings(
@@ -238,7 +239,7 @@ def test_a_collection_keeps_metrics_apart_that_begin_alike():
         "edges": metrics.AverageDistance(taxonomy=tree, distance="edges"),
         "other": metrics.AverageDistance(taxonomy=other),
     }
-    collection = MetricCollection(copy.deepcopy(apart))
+    collection = torchmetrics.MetricCollection(copy.deepcopy(apart))
     for scores, target in [(wide(2), torch.tensor([0, 0])), (wide(10), torch.full((10,), 3))]:
         collection.update(scores, target)
         for metric in apart.values():
@@ -251,7 +252,7 @@ def test_a_collection_keeps_trees_and_tables_apart():
     apart = {f"severity {i}": metrics.MistakeSeverity(taxonomy=tree) for i, tree in enumerate(trees)}
     apart |= {f"f1 {i}": metrics.HierarchicalF1(taxonomy=tree) for i, tree in enumerate(trees)}
     apart |= {f"weighted {i}": metrics.WeightedAccuracy(distances=t.distance("semantic")) for i, t in enumerate(trees)}
-    collection = MetricCollection(copy.deepcopy(apart))
+    collection = torchmetrics.MetricCollection(copy.deepcopy(apart))
     right = torch.zeros(3, dtype=torch.int64)
     for predicted, target in [(right, right), (torch.arange(CLASSES), torch.arange(CLASSES).flip(0))]:
         collection.update(predicted, target)
@@ -261,7 +262,9 @@ def test_a_collection_keeps_trees_and_tables_apart():
 
 
 def test_a_collection_still_shares_what_is_the_same():
-    same = MetricCollection([metrics.HierarchicalPrecision(taxonomy=TREE), metrics.HierarchicalRecall(taxonomy=TREE)])
+    same = torchmetrics.MetricCollection(
+        [metrics.HierarchicalPrecision(taxonomy=TREE), metrics.HierarchicalRecall(taxonomy=TREE)]
+    )
     same.update(torch.tensor([0, 1]), torch.tensor([0, 2]))
     assert [len(group) for group in same.compute_groups.values()] == [2]
 

@@ -9,10 +9,12 @@ import pytest
 import torch
 from scipy.stats import kendalltau
 from sklearn.metrics import brier_score_loss, classification_report
-from torchmetrics.functional.classification import multiclass_calibration_error
 
 from labelkin import InputError, metrics
+from support.later import Later
 from support.trees import random_taxonomy
+
+torchmetrics = Later("torchmetrics.functional.classification")
 
 CLASSES = 7
 WEIGHTED = {
@@ -120,7 +122,7 @@ def test_expected_cost_and_ordinal_error_by_a_loop():
 def test_calibration_error_is_torchmetrics_and_a_loop(bins: int):
     probs, target = probs_drawn(0)
     found = metrics.expected_calibration_error(probs, target, bins=bins)
-    theirs = multiclass_calibration_error(probs, target, num_classes=CLASSES, n_bins=bins, norm="l1")
+    theirs = torchmetrics.multiclass_calibration_error(probs, target, num_classes=CLASSES, n_bins=bins, norm="l1")
     assert found.error == pytest.approx(float(theirs), abs=1e-6)
     error, top = 0.0, [(max(row), row.index(max(row))) for row in probs.tolist()]
     for low in range(bins):

@@ -288,6 +288,7 @@ def test_shapes_may_be_lists_and_flat_nets_flatten():
     assert build("mlp-500", (9,))(torch.zeros(2, 9)).shape == (2, 500)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "stem"), [("resnet-18", "small"), ("resnet-18", "large")])
 def test_the_stem_can_be_chosen(name, stem):
     kernel = build(name, (3, 64, 64), stem=stem).layers[0][0].kernel_size

@@ -42,6 +42,7 @@ def test_a_pretrained_net_takes_the_authors_preprocessing(net):
     assert torch.allclose(prepare(pixels / 255), expected, atol=1e-5)
 
 
+@pytest.mark.long
 def test_the_features_are_those_of_the_published_network(net):
     """The features are the inputs of the published classifier."""
     library = pytest.importorskip("efficientnet_lite_pytorch")
@@ -54,6 +55,7 @@ def test_the_features_are_those_of_the_published_network(net):
     assert net.features == 1280
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [f"{NAME}-96", f"{NAME}-160"])
 def test_smaller_images_pass_the_same_weights_with_the_right_padding(name, net):
     """The library pads for the size that it is built with; built for another multiple of 32, it pads alike."""

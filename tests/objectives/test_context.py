@@ -31,12 +31,14 @@ def spec(objective: str, **more) -> RunSpec:
     return RunSpec(objective=objective, settings=QUICK, data_options={"subset": 0.2}, **more)
 
 
+@pytest.mark.long
 def test_an_objective_that_needs_no_discriminant_analysis_makes_none(analyses, tmp_path: Path):
     train(spec("one-hot"), tmp_path / "run")
     assert not analyses
     assert RunFolder(tmp_path / "run").setup["context"]["similar"] is None
 
 
+@pytest.mark.long
 def test_one_that_needs_it_makes_it_once_and_keeps_it(analyses, tmp_path: Path):
     bench = DataWorkspace(spec("one-hot"))
     for number, options in enumerate([{}, {"relation": "lda"}]):
@@ -73,6 +75,7 @@ def test_without_data_or_tree_there_is_no_tree():
         Context(classes=("a", "b")).tree()
 
 
+@pytest.mark.long
 def test_a_run_may_be_told_where_data_lie_by_a_path(tmp_path: Path):
     asked = RunSpec(data="digits", settings=QUICK, data_options={"data_dir": tmp_path, "subset": 0.2})
     assert asked.data_options["data_dir"] == str(tmp_path)

@@ -5,13 +5,14 @@ import shutil
 
 import pytest
 import torch
-from torch._dynamo.utils import counters
 
 from labelkin import Objective
 from support.cases import CASES, Case, Sample, each
+from support.later import Later
 from support.requires import skip_unless
 from support.steps import snapshot
 
+dynamo = Later("torch._dynamo.utils")
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 
 
@@ -32,7 +33,7 @@ def train(objective: Objective, samples: list[Sample], loss) -> list[tuple]:
 
 def compiled_equals_plain(case: Case, backend: str) -> None:
     torch._dynamo.reset()
-    counters.clear()
+    dynamo.counters.clear()
     plain = case.settled(class_weight=True)
     other = copy.deepcopy(plain)
     samples = [case.sample(plain, seed=seed) for seed in (0, 1, 2)]
@@ -41,7 +42,7 @@ def compiled_equals_plain(case: Case, backend: str) -> None:
 
     def counted(*arguments, **keywords):
         value = compiled(*arguments, **keywords)
-        graphs.append(counters["stats"]["unique_graphs"])
+        graphs.append(dynamo.counters["stats"]["unique_graphs"])
         return value
 
     ours, theirs = train(other, samples, counted), train(plain, samples, plain.loss)

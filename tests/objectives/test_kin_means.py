@@ -107,6 +107,7 @@ def test_means_that_are_one_hot_teach_the_class():
     close(terms["soft"], terms["hard"].detach())
 
 
+@pytest.mark.long
 def test_means_stay_probabilities_and_reach_what_z2_says():
     objective, (z, target) = made(), outputs()
     z2 = torch.full_like(z.z2, -2.0)
@@ -139,6 +140,7 @@ def test_evaluation_moves_nothing_and_a_bad_sample_leaves_no_trace():
     assert torch.isfinite(objective.means).all()
 
 
+@pytest.mark.long
 def test_gradients_reach_both_heads_and_not_the_means():
     objective, (z, target) = made(), outputs()
     objective.eval()

@@ -143,6 +143,7 @@ def test_the_embedding_learns_from_right_samples_alone_and_not_at_all_without_an
     assert not kept.embedding.grad.any()
 
 
+@pytest.mark.long
 def test_an_embedding_learned_on_digits_is_no_longer_the_identity():
     objective = build_on_digits("label-embedding")
     features, target = digits()

@@ -81,6 +81,7 @@ def test_tree_losses_hold_batch_by_nodes(kind, options, tree: Taxonomy):
         assert made.numel <= 2 * BATCH * NODES, made.shape
 
 
+@pytest.mark.long
 def test_a_large_tree_is_indexed_without_a_square(tree: Taxonomy):
     tracemalloc.start()
     with LargestTensor() as made:

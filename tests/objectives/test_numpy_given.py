@@ -44,6 +44,7 @@ def compared(tmp_path: Path, **given):
     return compare("digits", **{**quick, **given})
 
 
+@pytest.mark.long
 def test_a_comparison_takes_numpys_numbers_and_one_name(tmp_path: Path):
     found = compared(tmp_path, seeds=np.arange(2), epochs=np.int64(1), objectives="one-hot")
     assert len(found.records["one-hot"]) == 2

@@ -99,6 +99,7 @@ def test_a_recipe_expands_to_runs(name, protocol):
     assert total == found.runs
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:sigma")  # 000 goes to .8, where digits at the ends are overtaken
 def test_the_options_of_recipes_can_be_built():
     seen = set()
@@ -123,6 +124,7 @@ def flat(names):
     return Taxonomy.from_nested({"all": {"some": names[: len(names) // 2], "others": names[len(names) // 2 :]}})
 
 
+@pytest.mark.long
 def test_recipes_and_published_numbers_are_read_without_torch():
     code = (
         "import sys; from labelkin.papers._recipe import recipe, recipe_ids; "
@@ -315,6 +317,7 @@ def test_the_loop_of_002_is_the_loss_that_is_timed():
 # Rerun, on real data and a network small enough for a test
 
 
+@pytest.mark.long
 def test_fashion_mnist_by_a_small_network(tmp_path):
     skip_unless(at_hand("fashion-mnist"), "Fashion-MNIST", "data")
     asked = {"columns": ["Fashion MNIST / ResNet50"], "rows": ["One-hot", "LabelEmbed"], "backbone": "mlp"}
@@ -340,6 +343,7 @@ def test_fashion_mnist_by_a_small_network(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("final.json")} == before
 
 
+@pytest.mark.long
 def test_as_published_measures_as_001_did(tmp_path):
     skip_unless(at_hand("fashion-mnist"), "Fashion-MNIST", "data")
     asked = ["--columns", "Fashion MNIST / ResNet50", "--rows", "LwAL10+rpl", "--backbone", "mlp", "--seeds", 1]
@@ -432,6 +436,7 @@ def test_what_needs_no_data_runs_anywhere():
     assert "not compared: measured on another machine" in told
 
 
+@pytest.mark.long
 def test_dev_errors_are_those_of_the_epoch_that_counts(tmp_path):
     spec = RunSpec(data_options={"subset": 0.1, "validation_fraction": 0.2}, settings=Settings(epochs=3, batch_size=64))
     train(spec, tmp_path / "one-hot-seed0-x")

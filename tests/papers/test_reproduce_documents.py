@@ -192,6 +192,7 @@ def three_sets(shift, **given):
     return runs
 
 
+@pytest.mark.long
 def test_the_leaderboard_pools_the_costs_of_data_sets(tmp_path):
     told = written(tmp_path, *three_sets(-0.15))
     objective, sets, change, settings, _ = line_of(told["leaderboard.md"], "| label-embedding | 3 |", "3 / 0 / 0")
@@ -210,6 +211,7 @@ def test_the_leaderboard_pools_the_costs_of_data_sets(tmp_path):
     )
 
 
+@pytest.mark.long
 def test_what_is_shown_to_cost_less_in_some_settings_may_be_tried(tmp_path):
     runs = [one for one in three_sets(-0.3) if one["data"] == "cifar100"]
     runs += [one for one in three_sets(0.0) if one["data"] != "cifar100"]
@@ -220,6 +222,7 @@ def test_what_is_shown_to_cost_less_in_some_settings_may_be_tried(tmp_path):
     assert "shown lower in 1 of 3 comparisons and higher in 0" in evidence
 
 
+@pytest.mark.long
 def test_what_is_not_shown_to_cost_less_is_not_recommended(tmp_path):
     told = written(tmp_path, *three_sets(0.0))
     assert line_of(told["choosing.md"], "I train a model and have a tree")[1] == "stay with `one-hot`"
@@ -240,6 +243,7 @@ def test_what_may_not_decide_is_listed_with_its_reason(tmp_path, given, reason):
     assert line_of(told["choosing.md"], "I train a model and have a tree")[2] == "no calibrated results yet"
 
 
+@pytest.mark.long
 def test_objectives_with_different_labels_decide_nothing(tmp_path):
     runs = three_sets(-0.15)
     for one in runs:
@@ -249,6 +253,7 @@ def test_objectives_with_different_labels_decide_nothing(tmp_path):
     assert line_of(told["choosing.md"], "I train a model and have a tree")[2] == "no calibrated results yet"
 
 
+@pytest.mark.long
 def test_a_follow_up_is_listed_and_decides_nothing(tmp_path):
     """It was planned after results on the same data had been seen, which may be why it was planned."""
     told = written(tmp_path, *three_sets(-0.15), follow_up=True)

@@ -476,6 +476,7 @@ def structured_rows(taxonomy: Taxonomy, ids: list[int], batch: Tensor) -> list[T
     return [rows(batch) for rows in (tree, groups, soft)]
 
 
+@pytest.mark.long
 def test_ten_thousand_classes_make_nothing_of_k_by_k():
     classes = 10_000
     parents = [-1, *([0] * 20), *(1 + i % 20 for i in range(400)), *(21 + i % 400 for i in range(classes))]

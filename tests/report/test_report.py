@@ -379,6 +379,7 @@ def test_what_is_gone_from_a_run_takes_nothing_else_with_it(digits: Comparison, 
     render(page)
 
 
+@pytest.mark.long
 def test_data_that_are_gone_leave_what_the_runs_kept(hostile_page: tuple[Path, list[str]], tmp_path: Path):
     shutil.copytree(hostile_page[0].parent / "runs", tmp_path / "runs")
     for config in (tmp_path / "runs").glob("*/config.json"):
@@ -413,6 +414,7 @@ def test_objectives_without_probabilities_say_so_unless_they_are_calibrated(digi
     assert page.subjects[labels.index("one-hot")].decisions is not None
 
 
+@pytest.mark.long
 def test_the_command_that_is_shown_makes_the_same_runs(digits: Comparison):
     from support.commands import call
 
@@ -479,6 +481,7 @@ def test_several_settings_give_a_page_each(tmp_path: Path):
     assert [path.name for path in targets(tmp_path / "report.html", 2)] == ["report-1.html", "report-2.html"]
 
 
+@pytest.mark.long
 def test_a_plan_is_reported_from_its_runs(digits: Comparison, tmp_path: Path):
     plan = tmp_path / "plan.yaml"
     plan.write_text(

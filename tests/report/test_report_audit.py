@@ -41,6 +41,7 @@ def heading(page: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", "", inside).split())
 
 
+@pytest.mark.long
 def test_the_page_opens_with_what_to_do_and_what_it_is_worth(arrays: dict[str, np.ndarray], tree: Path, tmp_path: Path):
     found = audit(arrays, taxonomy=tree)
     page = write_audit_page(found, tmp_path / "page.html").read_text()
@@ -52,6 +53,7 @@ def test_the_page_opens_with_what_to_do_and_what_it_is_worth(arrays: dict[str, n
     assert "0 <script>" not in page  # names are text
 
 
+@pytest.mark.long
 def test_costs_of_ones_own_change_the_heading_and_the_confusions(
     arrays: dict[str, np.ndarray], tree: Path, tmp_path: Path
 ):
@@ -70,6 +72,7 @@ def test_costs_of_ones_own_change_the_heading_and_the_confusions(
     assert f"<b>{worst.cost:g}</b> = {worst.times} times × cost 30" in shown(page)
 
 
+@pytest.mark.long
 def test_the_details_have_the_command_and_do_not_repeat_the_heading(arrays: dict[str, np.ndarray], tmp_path: Path):
     rules = set()
     for high in (1.0, 30.0):
@@ -85,6 +88,7 @@ def test_the_details_have_the_command_and_do_not_repeat_the_heading(arrays: dict
     assert rules == {"argmax", "crm"}
 
 
+@pytest.mark.long
 def test_the_evidence_comes_in_its_order(arrays: dict[str, np.ndarray], tree: Path, tmp_path: Path):
     page = shown(write_audit_page(audit(arrays, taxonomy=tree), tmp_path / "page.html").read_text())
     titles = re.findall(r"<h3[^>]*>([^<]+)</h3>", page)
@@ -101,6 +105,7 @@ def test_the_evidence_comes_in_its_order(arrays: dict[str, np.ndarray], tree: Pa
     ]
 
 
+@pytest.mark.long
 def test_the_figures_have_the_numbers_of_the_audit(arrays: dict[str, np.ndarray], tree: Path, tmp_path: Path):
     found = audit(arrays, taxonomy=tree)
     page = write_audit_page(found, tmp_path / "page.html").read_text()
@@ -128,6 +133,7 @@ def test_the_figures_have_the_numbers_of_the_audit(arrays: dict[str, np.ndarray]
     assert re.findall(r"<td[^>]*><bdi>([^<]+)</bdi>", table[0])[1:] == [f"{100 * share:.1f}" for share in shares]
 
 
+@pytest.mark.long
 def test_without_a_taxonomy_nothing_is_costed_on_a_learned_tree(arrays: dict[str, np.ndarray], tmp_path: Path):
     page = write_audit_page(audit(arrays), tmp_path / "page.html").read_text()
     assert "× distance" not in page
@@ -139,6 +145,7 @@ def test_without_a_taxonomy_nothing_is_costed_on_a_learned_tree(arrays: dict[str
     assert "Learned tree" in page
 
 
+@pytest.mark.long
 def test_labels_alone_give_a_page_too(arrays: dict[str, np.ndarray], tree: Path, tmp_path: Path):
     labels = {"predicted": arrays["classes"][arrays["probs"].argmax(1)], "target": arrays["classes"][arrays["target"]]}
     page = write_audit_page(audit(labels, kind="labels", taxonomy=tree), tmp_path / "page.html").read_text()
@@ -159,6 +166,7 @@ def test_few_samples_and_few_classes_give_a_page_too(tmp_path: Path):
     assert "drawn for at most 150 classes" in page
 
 
+@pytest.mark.long
 def test_the_command_writes_it_beside_its_text(arrays: dict[str, np.ndarray], tmp_path: Path):
     np.savez(tmp_path / "p.npz", **arrays)
     told = call("audit", tmp_path / "p.npz", "--html", tmp_path / "page.html", "--json")
@@ -169,6 +177,7 @@ def test_the_command_writes_it_beside_its_text(arrays: dict[str, np.ndarray], tm
     assert "no such file" in refused("audit", tmp_path / "none.npz")
 
 
+@pytest.mark.long
 def test_a_table_and_a_run_have_the_same_page(arrays: dict[str, np.ndarray], tree: Path, tmp_path: Path):
     """A CSV file gives the page of the arrays, and a run that of its predictions."""
     names = arrays["classes"].tolist()

@@ -91,6 +91,7 @@ def test_options_of_another_rule_and_missing_probabilities_are_refused(home: Pat
         write_predictions(home / "plain", [home / "x.npy"], home / "p.csv", all_probs=True)
 
 
+@pytest.mark.long
 def test_the_command_writes_answers_of_a_rule_and_all_probabilities(home: Path, tmp_path: Path):
     command = ("predict", home / "given", home / "x.npy", "-o")
     assert (
@@ -115,6 +116,7 @@ def test_the_command_writes_answers_of_a_rule_and_all_probabilities(home: Path, 
     )
 
 
+@pytest.mark.long
 def test_the_commands_say_what_a_guarantee_assumes_and_that_a_run_is_not_calibrated(home: Path, tmp_path: Path):
     labelkin.train("digits", "one-hot", out=tmp_path / "raw", epochs=1, calibration=0)
     raw = call("predict", tmp_path / "raw", home / "x.npy", "-o", tmp_path / "raw.csv")
@@ -153,6 +155,7 @@ def test_a_coverage_takes_temperature_and_threshold_from_different_held_out_samp
     assert np.mean(right) > 0.8  # single splits may fall a little below .9
 
 
+@pytest.mark.long
 def test_a_coverage_that_the_run_cannot_give_is_refused(home: Path, tmp_path: Path):
     labelkin.train("digits", "one-hot", out=tmp_path / "run", epochs=1, calibration=0, taxonomy=home / "tree.json")
     with pytest.raises(InputError, match="keeps no held-out samples"):
@@ -218,6 +221,7 @@ def test_evaluation_repeats_the_calibrated_decisions(home: Path):
     assert evaluate(record.path).metrics == pytest.approx(final, abs=1e-4, nan_ok=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["one-hot", "static-labels"])
 def test_the_temperature_is_inside_the_exported_program(name: str, home: Path, tmp_path: Path):
     export_model(home / name, tmp_path / "model.pt2")
@@ -227,6 +231,7 @@ def test_the_temperature_is_inside_the_exported_program(name: str, home: Path, t
     torch.testing.assert_close(log_probs.exp(), expected, atol=1e-4, rtol=1e-3)
 
 
+@pytest.mark.long
 def test_a_run_is_audited_with_its_own_tree_and_calibrated_scores(home: Path):
     found, final = audit(home / "given"), RunFolder(home / "given").final
     assert final is not None

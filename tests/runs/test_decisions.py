@@ -83,7 +83,13 @@ def test_the_share_held_out_counts_in_the_id_unless_it_is_zero():
     assert RunSpec.from_dict(json.loads(json.dumps(kept))).settings.calibration == 0.1
 
 
-@pytest.mark.parametrize("results", read_results(RESULTS), ids=lambda results: results.name)
+@pytest.mark.parametrize(
+    "results",
+    [  # the content of the standard library takes seconds to read
+        pytest.param(results, id=results.name, marks=[pytest.mark.long] if "stdlib" in results.name else [])
+        for results in read_results(RESULTS)
+    ],
+)
 def test_plans_have_the_ids_and_the_calibration_of_their_results(results):
     """Results from before runs were calibrated hold out nothing."""
     plan = read_plan(RESULTS / "plans" / f"{results.name}.yaml")
@@ -97,6 +103,7 @@ def test_plans_have_the_ids_and_the_calibration_of_their_results(results):
         assert {run.id for run in runs} & {record.id for record in results.runs}
 
 
+@pytest.mark.long
 def test_recipes_hold_out_nothing():
     for name in recipe_ids():
         found = recipe(name)

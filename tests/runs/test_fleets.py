@@ -78,6 +78,7 @@ class Watch(Silent):
                 signal.raise_signal(signal.SIGINT)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("then", [6, 1])
 def test_an_interrupted_fleet_leaves_unfinished_runs_that_go_on(one_by_one: Path, tmp_path: Path, then: int):
     plan, store = Plan.from_dict(PLAN), tmp_path / "runs"
@@ -94,6 +95,7 @@ def test_an_interrupted_fleet_leaves_unfinished_runs_that_go_on(one_by_one: Path
     assert_same(store, one_by_one)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:Retrospection")
 def test_an_objective_that_cannot_be_batched_does_not_keep_others_from_it(tmp_path: Path):
     titles: list[str] = []
@@ -113,6 +115,7 @@ def test_an_objective_that_cannot_be_batched_does_not_keep_others_from_it(tmp_pa
     assert said.startswith("2 runs, from retrospection seed 0 to retrospection seed 1: not in a fleet, because vmap")
 
 
+@pytest.mark.long
 def test_a_run_that_another_process_trains_is_left_to_it(tmp_path: Path):
     plan = Plan.from_dict({**PLAN, "training": {"epochs": 1}})
     jobs = [Job(run.title, run.spec, tmp_path / run.name) for run in plan.runs()]
@@ -148,6 +151,7 @@ def test_runs_at_different_steps_are_different_fleets(tmp_path: Path):
     assert [[each.spec.settings.seed for each in fleet.jobs] for fleet in found] == [[0, 1], [2, 3]]
 
 
+@pytest.mark.long
 def test_the_budget_holds_for_fleets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     from labelkin.comparison._work import Work
 

@@ -135,6 +135,7 @@ def test_ids_that_were_given_stay_and_know_no_neighbour(spec, known, tmp_path, m
     assert run_id(spec) == known
 
 
+@pytest.mark.long
 def test_a_comparison_is_made_anew_where_its_data_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     write_images(Path("photos"), {0: "0", 1: "1", 2: "2"}, count=20)

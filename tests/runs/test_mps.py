@@ -67,6 +67,7 @@ def test_a_daemon_that_does_not_obey_is_ended_by_its_own_number(calls: Path, mon
     assert ended == [4242]
 
 
+@pytest.mark.long
 def test_bad_input_is_one_sentence(calls: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     plan = Plan.from_dict({"training": {"epochs": 1}})
     with pytest.raises(InputError, match=r"--mps: is for several processes .*; add --jobs N"):
@@ -100,6 +101,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("crashes", "attempts", "message"), [(1, 2, "reached the end"), (9, 2, "the GPU failed")])
 def test_a_run_whose_gpu_failed_is_tried_once_more(
     calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crashes: int, attempts: int, message: str

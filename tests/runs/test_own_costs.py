@@ -82,6 +82,7 @@ def test_a_run_decides_by_its_costs_and_evaluates_by_them(costs, tmp_path):
     assert labelkin.load_run(plain).rule("crm").costs is None
 
 
+@pytest.mark.long
 def test_evaluate_takes_other_costs(costs, tmp_path):
     run = tmp_path / "plain"
     assert call("train", "digits", "--objective", "one-hot", *QUICK, "--out", run).exit_code == 0
@@ -93,6 +94,7 @@ def test_evaluate_takes_other_costs(costs, tmp_path):
     assert "no row for the class '2'" in refused("evaluate", run, "--costs", tmp_path / "few.csv")
 
 
+@pytest.mark.long
 def test_the_expected_cost_term_takes_the_costs(costs, tmp_path):
     run = tmp_path / "run"
     base = ("train", "digits", "--objective", "one-hot", *QUICK, "--set", "one-hot.expected_cost=0.5")
@@ -107,6 +109,7 @@ def test_the_expected_cost_term_takes_the_costs(costs, tmp_path):
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
+@pytest.mark.long
 def test_a_comparison_by_costs_decides_without_a_taxonomy(costs, tmp_path):
     base = ("compare", "digits", "--objectives", "one-hot,label-smoothing", "--seeds", "0,1", *QUICK, "--costs", costs)
     told = call(*base, "--out", tmp_path / "runs")

@@ -25,6 +25,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_what_was_packed_is_listed_compared_and_exported_as_before(store: Path, tmp_path: Path):
     told = call("runs", "pack", store, "-o", tmp_path / "all.zip")
     assert "Wrote 4 runs" in told.stdout

@@ -20,25 +20,33 @@ from labelkin.serve import _inputs as inputs
 from labelkin.serve import create_app
 from labelkin.serve._server import listening
 from support.commands import FOUND, PIXELS, refused, start
+from support.later import later_or_skip
 
-pytest.importorskip("fastapi")
-pytest.importorskip("uvicorn")
-pytestmark = pytest.mark.long
+later_or_skip("fastapi")
+later_or_skip("uvicorn")
 
 TREE = {"round": ["0", "6", "8", "9"], "straight": ["1", "4", "7"], "open": ["2", "3", "5"]}
 NAMES = [f"p{at}" for at in range(64)]
+OPTIONS: dict[str, Any] = {"epochs": 2, "calibration": 0.1}
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one run, of photos."""
     folder = tmp_path_factory.mktemp("serve")
     Taxonomy.from_nested(TREE).save(folder / "tree.json")
-    options: dict[str, Any] = {"epochs": 2, "calibration": 0.1}
-    labelkin.train("digits", "one-hot", out=folder / "photos", taxonomy=folder / "tree.json", **options)
+    labelkin.train("digits", "one-hot", out=folder / "photos", taxonomy=folder / "tree.json", **OPTIONS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def home(photos: Path) -> Path:
+    """The same folder with runs of a table, of texts, and of an objective without probabilities."""
+    folder = photos
     rows = [",".join([*NAMES, "label"])]
     rows += [",".join([*map(str, row), str(y)]) for row, y in zip(FOUND.data[:500], FOUND.target[:500], strict=True)]
     (folder / "table.csv").write_text("\n".join(rows))
-    labelkin.train(folder / "table.csv", "one-hot", out=folder / "table", taxonomy=folder / "tree.json", **options)
+    labelkin.train(folder / "table.csv", "one-hot", out=folder / "table", taxonomy=folder / "tree.json", **OPTIONS)
     words = {"cat": "purr meow milk", "dog": "bark bone walk", "car": "wheel road fuel"}
     texts = ["text,label", *(f"{text} {k},{name}" for k in range(20) for name, text in words.items())]
     (folder / "texts.csv").write_text("\n".join(texts))
@@ -89,6 +97,7 @@ def error(response: httpx.Response, status: int) -> str:
     return str(response.json()["error"])
 
 
+@pytest.mark.long
 def test_a_photo_gets_the_answers_of_predict(home: Path, client: httpx.Client):
     model = load_run(home / "photos")
     for at in range(12):
@@ -111,6 +120,7 @@ def test_a_photo_gets_the_answers_of_predict(home: Path, client: httpx.Client):
                 assert shown[name] == pytest.approx(sum(float(whole[0, int(k)]) for k in below), abs=1e-4)
 
 
+@pytest.mark.long
 def test_the_page_and_its_description(client: httpx.Client):
     page = client.get("/")
     assert page.status_code == 200
@@ -128,6 +138,7 @@ def test_the_page_and_its_description(client: httpx.Client):
     assert "method" in error(client.get("/api/predict"), 405)
 
 
+@pytest.mark.long
 def test_other_sites_are_refused(client: httpx.Client):
     photo = {"photo": ("x.png", png(PIXELS[0]))}
     for host in ("evil.example", "evil.example:8765", "127.0.0.1.evil.example", "", "192.168.0.7"):
@@ -141,6 +152,7 @@ def test_other_sites_are_refused(client: httpx.Client):
     assert client.options("/api/predict", headers={"access-control-request-method": "POST"}).status_code == 405
 
 
+@pytest.mark.long
 def test_large_and_damaged_requests_get_a_sentence(client: httpx.Client):
     json_kind = {"content-type": "application/json"}
     assert "25 MiB" in error(client.post("/api/predict", content=b"x" * 2**25, headers=json_kind), 413)
@@ -159,6 +171,7 @@ def test_large_and_damaged_requests_get_a_sentence(client: httpx.Client):
     assert client.get("/api/model").status_code == 200
 
 
+@pytest.mark.long
 def test_images_that_cannot_be_used_get_a_sentence(client: httpx.Client, monkeypatch: pytest.MonkeyPatch):
     def sent(content: bytes) -> httpx.Response:
         return client.post("/api/predict", files={"photo": ("x.png", content)})
@@ -179,8 +192,8 @@ def test_images_that_cannot_be_used_get_a_sentence(client: httpx.Client, monkeyp
         assert sent(png(PIXELS[0], (40, 50), kind)).status_code == 200
 
 
-def test_a_token_is_needed_where_there_is_one(home: Path):
-    with inside(home, "photos", token="secret", hosts=["*", "box"]) as opened:
+def test_a_token_is_needed_where_there_is_one(photos: Path):
+    with inside(photos, "photos", token="secret", hosts=["*", "box"]) as opened:
         assert (
             opened.get("/", headers={"host": "192.168.0.7:80"}).status_code == 200
         )  # the page says nothing of the run
@@ -197,6 +210,7 @@ def test_a_token_is_needed_where_there_is_one(home: Path):
         assert opened.get("/api/model", headers=right).status_code == 200
 
 
+@pytest.mark.long
 def test_a_text_is_encoded_as_in_training(home: Path):
     with inside(home, "texts") as opened:
         assert opened.get("/api/model").json()["kind"] == "text"
@@ -212,6 +226,7 @@ def test_a_text_is_encoded_as_in_training(home: Path):
         assert "at most 200,000" in error(opened.post("/api/predict", json={"text": "a" * 200_001}), 400)
 
 
+@pytest.mark.long
 def test_a_row_may_be_a_list_an_object_or_pasted_text(home: Path):
     values = FOUND.data[600].tolist()
     (expected,) = load_run(home / "table").predict(torch.tensor([values])).classes
@@ -247,6 +262,7 @@ def test_a_row_may_be_a_list_an_object_or_pasted_text(home: Path):
             assert "/tmp" not in told
 
 
+@pytest.mark.long
 def test_costs_and_runs_without_probabilities(home: Path):
     free = torch.ones(10, 10)
     free[:, 3] = 0
@@ -261,16 +277,17 @@ def test_costs_and_runs_without_probabilities(home: Path):
         assert [entry["probability"] for entry in found["best"]] == [None] * 5
 
 
-def test_an_unexpected_error_tells_the_client_nothing(home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_an_unexpected_error_tells_the_client_nothing(photos: Path, monkeypatch: pytest.MonkeyPatch):
     def fails(self: inputs.Samples, given: Any) -> Any:
         raise RuntimeError("a secret of this machine")
 
     monkeypatch.setattr(inputs.Samples, "read", fails)
-    with inside(home, "photos") as opened:
+    with inside(photos, "photos") as opened:
         told = error(opened.post("/api/predict", json={"text": "a"}), 500)
     assert "secret" not in told
 
 
+@pytest.mark.long
 def test_a_run_that_cannot_be_served_is_refused_before_it_starts(home: Path, tmp_path: Path):
     assert "no such folder" in refused("serve", tmp_path / "none")
     assert "expected a whole number from 0 to 65535" in refused("serve", home / "photos", "--port", "70000")

@@ -15,8 +15,9 @@ from labelkin.data._readers.images import ImageForm, read_image
 from labelkin.runs import load_run
 from support.browsing import Opened, browser, new_page
 from support.commands import FOUND, PIXELS, start
+from support.later import later_or_skip
 
-pytest.importorskip("fastapi")
+later_or_skip("fastapi")
 pytestmark = pytest.mark.slow
 
 TREE = {"round": ["0", "6", "8", "9"], "straight": ["1", "4", "7"], "open": ["2", "3", "5"]}

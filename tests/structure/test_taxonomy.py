@@ -71,6 +71,7 @@ def test_hand_worked_distances(tree: Taxonomy, kind: str, cat_dog: int, cat_car:
     assert found[dog, dog] == 0
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(taxonomies(max_leaves=12), st.sampled_from(DISTANCES))
 def test_distances_equal_a_loop_over_ancestors(tree: Taxonomy, kind: str) -> None:
@@ -81,6 +82,7 @@ def test_distances_equal_a_loop_over_ancestors(tree: Taxonomy, kind: str) -> Non
     assert tree.distance(kind, a, b).tolist() == slow
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(taxonomies(max_leaves=15))
 def test_derived_arrays_equal_loops(tree: Taxonomy) -> None:
@@ -118,6 +120,7 @@ def test_restrict_keeps_paths_and_reorders(tree: Taxonomy) -> None:
     assert small.distance("edges").tolist() == [[0, 5, 5], [5, 0, 2], [5, 2, 0]]
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(taxonomies(min_leaves=3), st.data())
 def test_restrict_and_reorder_keep_edge_distances(tree: Taxonomy, data: st.DataObject) -> None:
@@ -131,6 +134,7 @@ def test_restrict_and_reorder_keep_edge_distances(tree: Taxonomy, data: st.DataO
         assert tree.reorder(names) == restricted
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(taxonomies())
 def test_collapse_drops_single_children_and_nothing_else(tree: Taxonomy) -> None:
@@ -237,6 +241,7 @@ def test_bad_parents(parents: object, names: object, message: str) -> None:
         Taxonomy.from_parents(parents, list(names))  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_a_long_cycle_is_found_at_once() -> None:
     size = 20_000
 
@@ -288,6 +293,7 @@ def test_bad_class_lists(tree: Taxonomy) -> None:
         tree.restrict(["cat"])
 
 
+@pytest.mark.long
 def test_deep_and_large_trees_are_fast() -> None:
     chain = random_taxonomy(np.random.default_rng(0), 2000, "chain")
     assert chain.distance("edges").max() == 2000

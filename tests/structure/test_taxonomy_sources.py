@@ -222,6 +222,7 @@ def test_unknown_rule_and_classes() -> None:
     assert ordered.classes == ("hen", "dog", "wolf")
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(taxonomies(), st.randoms(use_true_random=False))
 def test_edges_in_any_order_give_the_tree(tree: Taxonomy, random: object) -> None:
@@ -631,6 +632,7 @@ def load_with_everything(path: Path) -> Taxonomy:
     return tree
 
 
+@pytest.mark.long
 def test_sixteen_thousand_nodes_load_fast(tmp_path: Path) -> None:
     large = random_taxonomy(np.random.default_rng(0), 11_000, "unbalanced")
     assert len(large) > 16_000

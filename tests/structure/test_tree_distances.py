@@ -57,6 +57,7 @@ def test_hand_worked_depth_distances() -> None:
     assert shallow.distance("depth", u, v) == 2, "siblings of a shallow branch"
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(taxonomies(max_leaves=12))
 def test_depth_distances_equal_a_loop(tree: Taxonomy) -> None:
@@ -66,6 +67,7 @@ def test_depth_distances_equal_a_loop(tree: Taxonomy) -> None:
     assert np.array_equal(tree.distance("depth", everyone[:, None], everyone), slow)
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(taxonomies(max_leaves=12))
 def test_depth_is_an_ultrametric_at_least_the_height(tree: Taxonomy) -> None:
@@ -89,6 +91,7 @@ def draw(samples: int, classes: int, seed: int = 0) -> Tensor:
     return torch.randn(samples, classes, generator=generator, dtype=torch.float64).softmax(-1)
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(taxonomies(max_leaves=12))
 def test_depth_costs_by_the_tree_are_those_by_the_matrix(tree: Taxonomy) -> None:
@@ -102,6 +105,7 @@ def test_depth_costs_by_the_tree_are_those_by_the_matrix(tree: Taxonomy) -> None
     assert decide.least_cost_top_k(probs, tree, 2, distance="depth")[:, 0].equal(chosen)
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(taxonomies(max_leaves=12))
 def test_depth_severity_and_average_distance_by_a_loop(tree: Taxonomy) -> None:
@@ -123,6 +127,7 @@ def test_depth_severity_and_average_distance_by_a_loop(tree: Taxonomy) -> None:
     )
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(taxonomies(max_leaves=12))
 def test_depth_soft_labels_are_the_released_ones(tree: Taxonomy) -> None:

@@ -228,6 +228,7 @@ def test_distances_equal_a_search_over_the_file(wordnet: WordNet) -> None:
     assert wordnet.distances(CIFAR10).tolist() == slow
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("wordnet")
 def test_cifar10_is_built_fast() -> None:
     tree = Taxonomy.from_wordnet(CIFAR10, rule="deepest")

@@ -43,13 +43,13 @@ def start(*arguments, **options):
     return subprocess.Popen(command, env=environment, **pipes, **options)
 
 
-def processor_seconds(*command):
-    """The processor time of a command, the least of three runs, and what it printed.
+def processor_seconds(*command, times=3):
+    """The processor time of a command, the least of some runs, and what it printed.
 
     It grows by a multiple where other programs share caches and memory: compare it with that of another command.
     """
     taken = []
-    for _ in range(3):
+    for _ in range(times):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         told = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, env=environment)

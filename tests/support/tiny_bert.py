@@ -1,13 +1,17 @@
 """A randomly initialized BERT of a few thousand weights, with a tokenizer of words and a set of short texts."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch import Tensor
-from transformers import BertConfig, PreTrainedTokenizerFast
 
 from labelkin import Taxonomy
+from support.later import Later
+
+if TYPE_CHECKING:
+    from transformers import BertConfig, PreTrainedTokenizerFast
+
+tokenizers, transformers = Later("tokenizers"), Later("transformers")
 
 CLASSES = ("cat", "dog", "car", "ship")
 TREE = Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car", "ship"]})
@@ -20,14 +24,14 @@ WORDS = {
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 
 
-def tokenizer() -> PreTrainedTokenizerFast:
+def tokenizer() -> "PreTrainedTokenizerFast":
     """A tokenizer of whole words, made from the words themselves."""
     words = sorted({word for text in WORDS.values() for word in text.split()})
     vocabulary = {word: position for position, word in enumerate((*SPECIAL, *words))}
-    inner = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    inner.pre_tokenizer = pre_tokenizers.Whitespace()
-    inner.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    return PreTrainedTokenizerFast(
+    inner = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    inner.post_processor = tokenizers.processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    return transformers.PreTrainedTokenizerFast(
         tokenizer_object=inner, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
     )
 
@@ -52,6 +56,6 @@ def collated(part: list[dict[str, Any]]) -> dict[str, Tensor]:
     return batch
 
 
-def config(**options: Any) -> BertConfig:
+def config(**options: Any) -> "BertConfig":
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    return BertConfig(vocab_size=32, max_position_embeddings=16, pad_token_id=0, **{**sizes, **options})
+    return transformers.BertConfig(vocab_size=32, max_position_embeddings=16, pad_token_id=0, **{**sizes, **options})

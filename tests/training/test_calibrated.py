@@ -195,6 +195,7 @@ def test_scores_without_probabilities_get_them_from_the_temperature(store):
     assert final["calibration_samples"] == 144
 
 
+@pytest.mark.long
 def test_a_validation_split_calibrates_and_nothing_more_is_held_out(tmp_path):
     options = {"validation_fraction": 0.2}
     trained = train_run(RunSpec(data_options=options, settings=QUICK))
@@ -202,6 +203,7 @@ def test_a_validation_split_calibrates_and_nothing_more_is_held_out(tmp_path):
     assert trained.metrics["calibration_samples"] == 288
 
 
+@pytest.mark.long
 def test_nothing_held_out_means_temperature_one(tmp_path):
     trained = train_run(RunSpec(settings=Settings(epochs=1, calibration=0)), tmp_path / "run")
     assert (trained.metrics["temperature"], trained.metrics["calibration_samples"]) == (1, 0)

@@ -41,6 +41,7 @@ def fitted(trainer: type[Trainer], digits: data.Dataset, model: Model, **setting
     return weights(model), trained.history
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("settings", [{}, {"augment": ("shift",), "clip": 1.0}, {"optimizer": "adam", "lr": 1e-3}])
 def test_the_body_of_the_graph_trains_like_the_plain_loop(digits, settings: dict[str, Any]):
     """Including the last batch, which is shorter, and the learning rate, which changes with every step."""

@@ -108,6 +108,7 @@ def test_a_state_of_an_older_version_is_read(digits):
     assert trainer.loss_sum.value() == 2.5
 
 
+@pytest.mark.long
 def test_a_finished_run_keeps_no_training_state_and_is_read_again(digits, tmp_path: Path):
     """The optimizer's state is larger than the model; a finished run is only read and measured."""
     folder = RunFolder.create(tmp_path / "run", {"data": "digits"}, {})

@@ -51,6 +51,7 @@ def test_the_final_metrics_are_those_of_the_kept_outputs(runs: dict[str, RunFold
     assert decide.least_cost(torch.as_tensor(probs), tree).shape == target.shape
 
 
+@pytest.mark.long
 def test_where_an_objective_learns_no_vectors_the_class_means_of_its_scores_stand_for_them(runs: dict[str, RunFolder]):
     outputs, final = runs["one-hot"].outputs(), runs["one-hot"].final
     means = torch.stack([outputs["scores"][outputs["target"] == k].double().mean(0) for k in range(10)])
@@ -62,6 +63,7 @@ def test_where_an_objective_learns_no_vectors_the_class_means_of_its_scores_stan
     assert runs["adaptive-labels"].final["structure"] == pytest.approx(expected)
 
 
+@pytest.mark.long
 def test_without_probabilities_what_rests_on_them_is_undefined(runs: dict[str, RunFolder]):
     final = runs["static-labels"].final
     assert [final[name] for name in ("ece", "brier", "crm_accuracy", "crm_severity", "crm_ahd5")] == [None] * 5
@@ -114,6 +116,7 @@ def test_the_best_epoch_on_the_test_set_is_reported_where_asked_for():
     assert last.epoch == 6
 
 
+@pytest.mark.long
 def test_evaluation_in_training_mode_changes_what_is_measured():
     def measured(way: str) -> Trained:
         settings = Settings(epochs=1, batch_size=256, evaluation=way)

@@ -155,6 +155,7 @@ class Memory:
     def finish(self, model, metrics, outputs, *, seconds) -> None: ...
 
 
+@pytest.mark.long
 def test_a_resumed_run_continues_its_averages(digits):
     settings = Settings(epochs=3, ema=0.9, report="last", unfreeze_after=1, backbone_lr=0.5)
     whole = Trainer(model_for(digits), Classify(digits), settings).fit()
@@ -169,6 +170,7 @@ def test_a_resumed_run_continues_its_averages(digits):
 # Early stopping
 
 
+@pytest.mark.long
 def test_training_stops_when_validation_gets_no_better():
     """A rate of almost 0 changes nothing, so the first epoch stays the best."""
     settings = Settings(epochs=10, lr=1e-12, patience=2, calibration=0.0)
@@ -181,6 +183,7 @@ def test_training_goes_on_while_validation_gets_better(digits):
     assert len(trained.history) == 4
 
 
+@pytest.mark.long
 def test_a_stopped_run_is_finished(tmp_path):
     options = {"validation_fraction": 0.2, "subset": 0.2}
     spec = RunSpec(settings=Settings(epochs=10, lr=1e-12, patience=1), data_options=options)
@@ -213,6 +216,7 @@ def test_dropout_drops_features_in_training_only(digits):
     assert set(model.state_dict()) == set(plain.state_dict())
 
 
+@pytest.mark.long
 def test_dropout_reaches_a_run():
     accuracy = [
         train_run(RunSpec(settings=Settings(epochs=2, dropout=dropout), data_options={"subset": 0.3})).history[-1][

@@ -147,6 +147,7 @@ STATEFUL: list[Member] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("members", "net", "settings"),
     [
@@ -163,6 +164,7 @@ def test_members_are_trained_as_they_are_alone(digits, members: list[Member], ne
         assert_same(ours, alone(digits, member, net, **settings))
 
 
+@pytest.mark.long
 def test_in_double_precision_hardly_anything_differs(digits):
     members = MIXED[1:4]
     found = fleet_of(digits, members, precision="64-true", clip=0.5).fit()
@@ -171,6 +173,7 @@ def test_in_double_precision_hardly_anything_differs(digits):
         assert_same(ours, alone(digits, member, precision="64-true", clip=0.5), atol=1e-9, rtol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("net", "most"), [("tiny-cnn", 0.1), ("resnet-3-0", 0.5)])  # deeper, so rounding adds up
 def test_mixed_precision_is_within_its_rounding(digits, net: str, most: float):
     """Weights move as they do alone, up to a small part of the way, and products are computed in bfloat16."""
@@ -248,6 +251,7 @@ def test_convolutions_as_products(kernel: Any, stride: Any, padding: Any):
         torch.testing.assert_close(other(torch.ones(1, 4, 9, 9)), other(torch.ones(1, 4, 9, 9)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("faster", [True, False])
 def test_a_fleet_takes_the_faster_convolutions(digits, monkeypatch: pytest.MonkeyPatch, faster: bool):
     times = iter([2.0, 1.0] if faster else [1.0, 2.0])
@@ -280,6 +284,7 @@ def test_settings_that_a_fleet_cannot_have(digits, settings: dict[str, Any], rea
         fleet_of(digits, MIXED[:2], **settings).fit()
 
 
+@pytest.mark.long
 def test_members_do_not_depend_on_each_other(digits):
     whole = fleet_of(digits, MIXED).fit()
     part = fleet_of(digits, MIXED[3:5]).fit()
@@ -287,6 +292,7 @@ def test_members_do_not_depend_on_each_other(digits):
         assert_same(ours, theirs)
 
 
+@pytest.mark.long
 def test_the_form_that_cuda_captures_takes_the_same_steps(digits, monkeypatch: pytest.MonkeyPatch):
     plain = fleet_of(digits, MIXED[1:4], clip=0.5).fit()
     monkeypatch.setattr(
@@ -330,6 +336,7 @@ def test_clipping_is_by_member(digits):
     assert float(norms[1]) < 0.3 < float(norms[0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_an_interrupted_fleet_goes_on_together_or_one_by_one(digits, optimizer: str):
     members, exact = MIXED[1:4], {"atol": 1e-8, "rtol": 1e-5}
@@ -354,6 +361,7 @@ def test_an_interrupted_fleet_goes_on_together_or_one_by_one(digits, optimizer: 
     assert all(memory.final is not None for memory in memories)
 
 
+@pytest.mark.long
 def test_a_saved_state_is_that_of_a_run_alone(digits):
     """The same names, shapes and random state, so that either resumes the other."""
     for given in ({"optimizer": "adam", "lr": 1e-3}, {"optimizer": "sgd"}):
@@ -369,6 +377,7 @@ def test_a_saved_state_is_that_of_a_run_alone(digits):
             torch.testing.assert_close(ours.tensors[part], theirs.tensors[part], atol=1e-4, rtol=1e-3)
 
 
+@pytest.mark.long
 def test_members_at_different_steps_are_not_joined(digits):
     memories = [Memory(), Memory()]
     fleet_of(digits, MIXED[:1], memories=memories[:1]).fit()
@@ -376,6 +385,7 @@ def test_members_at_different_steps_are_not_joined(digits):
         fleet_of(digits, MIXED[:2], memories=memories).fit(resume=True)
 
 
+@pytest.mark.long
 def test_a_member_that_diverges_leaves_the_others_alone(digits):
     fleet = fleet_of(digits, MIXED[:3])
     with torch.no_grad():
@@ -411,6 +421,7 @@ class Reads(OneHot):
         return super().compute(outputs, batch)
 
 
+@pytest.mark.long
 def test_models_that_cannot_be_batched_are_refused_before_any_step(digits):
     def heads(kind: type[OneHot]) -> list[Any]:
         return [kind(digits.classes, features=16) for _ in range(2)]
@@ -428,6 +439,7 @@ def test_models_that_cannot_be_batched_are_refused_before_any_step(digits):
         custom(digits, heads(OneHot), lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.Dropout(0.5))).fit()
 
 
+@pytest.mark.long
 def test_evaluation_falls_back_to_one_by_one(digits, monkeypatch: pytest.MonkeyPatch):
     expected = fleet_of(digits, MIXED[:2]).fit()
     monkeypatch.setattr(fleets, "MOST_SCORES", 10)

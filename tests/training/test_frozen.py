@@ -44,6 +44,7 @@ def net(seed: int = 0) -> nn.Module:
     return nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.Dropout(), nn.Flatten(), nn.Linear(144, 7))
 
 
+@pytest.mark.long
 def test_features_are_those_of_the_backbone_in_evaluation_mode(digits):
     backbone = net()
     found = frozen_dataset(digits, backbone, device=CPU)

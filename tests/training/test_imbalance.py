@@ -212,6 +212,7 @@ def test_a_run_trains_with_weights_and_keeps_them(uneven, tmp_path):
     assert RunFolder(out).config["settings"]["class_weight"] == "balanced"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "given",
     [

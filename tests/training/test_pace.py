@@ -70,6 +70,7 @@ def test_a_run_killed_between_two_saves_goes_on_from_the_first(tmp_path: Path, m
         assert (folder.path / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
 
 
+@pytest.mark.long
 def test_a_run_that_is_told_to_stop_is_saved_however_long_it_takes(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(pace, "CHEAP", -1.0)
     monkeypatch.setattr(pace, "SHARE", 1e-9)

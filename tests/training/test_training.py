@@ -93,6 +93,7 @@ def test_learning_rates_by_hand():
     assert rates(warmup=2, schedule="cosine")[4:] == pytest.approx([(1 + cos(pi * s / 4)) / 2 for s in range(4)])
 
 
+@pytest.mark.long
 def test_the_epoch_that_counts_is_the_best_on_validation_data(digits):
     trained = Trainer(model_for(digits), Classify(digits), Settings(epochs=4, lr=0.05, optimizer="sgd")).fit()
     curve = [row["val_accuracy"] for row in trained.history]
@@ -110,6 +111,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_does_not(digits):
     assert not torch.equal(run(0), run(1))
 
 
+@pytest.mark.long
 def test_all_objectives_start_from_the_same_backbone():
     spec = RunSpec(settings=Settings(epochs=1, lr=1e-12), data_options={"subset": 0.1})
     first, second = (
@@ -119,6 +121,7 @@ def test_all_objectives_start_from_the_same_backbone():
     torch.testing.assert_close(weights(first), weights(second), atol=1e-9, rtol=0)
 
 
+@pytest.mark.long
 def test_figures_of_the_objective_are_recorded(digits):
     settings = Settings(epochs=2, lr=5e-3)
     for objective, options, figure in [
@@ -170,6 +173,7 @@ def test_a_run_says_nothing_of_its_precision(capfd, caplog):
     assert (printed.out, printed.err, caplog.text) == ("", "", "")
 
 
+@pytest.mark.long
 def test_training_does_not_import_what_fabric_only_asks_for_its_version():
     """A new process: no transformers through torchmetrics, and torchmetrics itself afterwards, whole."""
     code = """

@@ -106,6 +106,7 @@ def test_processes_exchange_nothing_but_the_weight_of_a_batch(digits, monkeypatc
     assert cost.get("syncs", 0) <= 0.1
 
 
+@pytest.mark.long
 def test_the_counter_sees_a_sync(digits, monkeypatch):
     class Looks(Classify):
         def loss(self, model, batch):

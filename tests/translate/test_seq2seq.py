@@ -125,6 +125,7 @@ def test_weights_start_within_a_tenth():
         assert 0.05 < float(parameter.detach().abs().max()) <= 0.1
 
 
+@pytest.mark.long
 def test_the_papers_nets_have_the_papers_sizes():
     """003 Sec. 3.1, with the biases of torch's LSTM, which has two of each."""
     assert set(SEQUENCE_NETS) >= {"lstm-512x2", "lstm-500x1"}
@@ -287,6 +288,7 @@ def test_half_precision_learns_as_full_precision_does():
     assert losses[0] != losses[1]
 
 
+@pytest.mark.long
 def test_a_batch_in_parts_is_the_batch():
     corpus = build_corpus("twenty", {"train": (ENGLISH, GERMAN)})
     states = []
@@ -327,6 +329,7 @@ def test_settings_for_images_are_refused():
         Translate(corpus, search=Search(beam=0))
 
 
+@pytest.mark.long
 def test_embeddings_start_uniform_or_as_wide_as_asked():
     torch.manual_seed(0)
     plain, wide = build_sequence_net("lstm-500x1", 300, 300), build_sequence_net("lstm-500x1:embedding_std=2", 300, 300)

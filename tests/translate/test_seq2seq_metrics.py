@@ -25,6 +25,7 @@ def test_the_default_cuts_punctuation_and_minds_capitals():
     assert bleu(["ein hund läuft im park."], ["Ein Hund läuft im Park."], lowercase=True) == pytest.approx(100)
 
 
+@pytest.mark.long
 def test_rouge_counts_characters_where_asked():
     """Of 4 characters each, 3 are shared; of 3 pairs, 1; the longest common subsequence has 3."""
     found = rouge(["我爱北京"], ["我在北京"], units="characters")
@@ -32,6 +33,7 @@ def test_rouge_counts_characters_where_asked():
     assert rouge(["我爱北京"], ["我爱北京"]) == {"rouge1": 0.0, "rouge2": 0.0, "rougeL": 0.0}
 
 
+@pytest.mark.long
 def test_rouge_of_words_is_a_mean_over_sentences():
     found = rouge(["the cat sat", "a dog"], ["the cat ran", "a dog"])
     assert found == pytest.approx({"rouge1": (200 / 3 + 100) / 2, "rouge2": 75.0, "rougeL": (200 / 3 + 100) / 2})

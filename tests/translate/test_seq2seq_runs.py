@@ -142,6 +142,7 @@ def test_a_page_is_made_of_classifiers(run: Path, plain: Path, tmp_path: Path):
     assert "multi30k:en-de: is a translation run" in refused("report", tmp_path / "plan.yaml")
 
 
+@pytest.mark.long
 def test_among_classifiers_a_run_that_translates_is_left_out_and_named(run: Path, tmp_path: Path):
     shutil.copytree(run, tmp_path / "runs/translation")
     train(RunSpec(settings=Settings(epochs=1, batch_size=500)), tmp_path / "runs/digits")
@@ -201,6 +202,7 @@ def test_mistakes_are_said_in_a_sentence(
     assert re.search(message, told), told
 
 
+@pytest.mark.long
 def test_the_command_line_trains_on_two_files(tmp_path: Path):
     data = write_corpus(tmp_path)
     options = ("--epochs", 1, "--batch-size", 10, "--backbone", NET, "--validation", 0.2, "--beam", 2, "--min-count", 2)
@@ -240,6 +242,7 @@ def test_wrong_data_options_leave_no_folder(tmp_path: Path, options: dict, messa
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.long
 def test_summaries_are_measured_by_rouge(tmp_path: Path):
     asked = spec(write_corpus(tmp_path), "one-hot", epochs=1, tokens="characters", measure="rouge")
     trained = train(asked, tmp_path / "run")
