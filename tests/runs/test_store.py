@@ -176,6 +176,7 @@ DAMAGE: dict[str, tuple[str, object, str]] = {
     "timing": ("timing.json", {}, "timing.json: the file is damaged (it has no 'seconds')"),
     "timing-list": ("timing.json", [], "timing.json: the file is damaged (it is [], expected an object of numbers)"),
     "final-text": ("final.json", {"accuracy": "high"}, "'accuracy' is 'high', expected a number"),
+    "final-large": ("final.json", {"accuracy": 10**400}, "expected a number"),
     "final-null": ("final.json", None, "it is None, expected an object of numbers"),
 }
 
@@ -196,6 +197,18 @@ def test_one_damaged_run_is_named_and_the_others_are_used(store: Path, kind: str
     assert len(Store(store).records()) == 3
 
 
+@pytest.mark.parametrize(
+    "metrics",
+    ['{"a": 1}', '{"accuracy": null}', '{"accuracy": Infinity}', '{"accuracy": 1e-300, "decided_cost": 1e300}'],
+)
+def test_runs_without_a_usable_accuracy_are_compared_with_what_they_have(store: Path, metrics: str):
+    for seed in (0, 1):
+        (run_in(store, "label-smoothing", seed) / "final.json").write_text(metrics)
+    told = call("runs", "compare", store)
+    assert told.exit_code == 0, told.stderr
+    assert {"one-hot", "label-smoothing"} <= {line.partition(" ")[0] for line in told.stdout.splitlines()}
+
+
 def test_damaged_decisions_or_curves_leave_out_one_run(store: Path, tmp_path: Path):
     decisions, curve = run_in(store, "one-hot", 0) / "decisions.npz", run_in(store, "one-hot", 1) / "metrics.csv"
     for at in range(40, 400, 20):  # headers and compressed data
@@ -205,7 +218,7 @@ def test_damaged_decisions_or_curves_leave_out_one_run(store: Path, tmp_path: Pa
     curve.write_text("epoch,test_accuracy\n1,good\n")
     told = call("runs", "compare", store)
     assert told.exit_code == 0
-    assert f"Note: {decisions}: the file is damaged" in told.stderr
+    assert f"Note: {decisions}: not a readable numpy file" in told.stderr
     assert "Note:" not in call("runs", "list", store).stderr
     found = Store(store)
     assert len(found.readable()) == 2

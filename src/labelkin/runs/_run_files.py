@@ -12,7 +12,7 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
-from labelkin._checks import InputError, check_count
+from labelkin._checks import InputError, check_count, is_finite
 from labelkin._files import is_run_config
 from labelkin._version import RUN_LAYOUT
 
@@ -181,6 +181,6 @@ def check_numbers(path: str | os.PathLike[str], values: Any) -> dict[str, float]
     if not isinstance(values, dict):
         raise InputError(f"{path}: the file is damaged (it is {values!r:.40}, expected an object of numbers).")
     for name, value in values.items():
-        if type(value) not in (float, int, type(None)):
+        if type(value) not in (float, int, type(None)) or (type(value) is int and not is_finite(value)):
             raise InputError(f"{path}: the file is damaged ({name!r} is {value!r:.40}, expected a number).")
     return {name: nan if value is None else value for name, value in values.items()}
