@@ -137,9 +137,12 @@ def test_outputs(made_weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_case_that_hangs():
-    with pytest.raises(support.fuzzing.Hang), support.fuzzing.limited(1):
+    def forever() -> None:
         while True:
             pass
+
+    with pytest.raises(support.fuzzing.Hang), support.fuzzing.limited(1):
+        forever()
 
 
 def wild(history: list[dict[str, float]]) -> bool:

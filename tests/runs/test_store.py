@@ -159,11 +159,12 @@ def test_two_thousand_runs_cost_little_more_than_reading_their_files(store: Path
 def test_listing_needs_no_torch(store: Path):
     code = (
         "import sys\nfrom labelkin.cli._app import app\n"
-        f"for command in (['list'], ['compare']):\n    app(['runs', *command, {str(store)!r}], standalone_mode=False)\n"
-        "print('torch' in sys.modules)"
+        "for command, unused in (('list', {'torch', 'numpy'}), ('compare', {'torch'})):\n"
+        f"    app(['runs', command, {str(store)!r}], standalone_mode=False)\n"
+        "    print('unused:', unused & set(sys.modules))"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert told.stdout.endswith("False\n"), told
+    assert told.stdout.count("unused: set()\n") == 2, told
 
 
 DAMAGE: dict[str, tuple[str, object, str]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,20 +32,25 @@ def list_runs(
     from labelkin.runs import Store
 
     recorded = Store(store)
-    records = recorded.records()
+    runs: list[dict[str, Any]] = []
+
+    def summarized() -> Iterator[Record]:  # one run at a time, because there may be thousands
+        for record in recorded.each():
+            runs.append(_summary(record))
+            yield record
+
+    differing = setting_differences(summarized())
     _say_problems(recorded.problems)
     if json:
-        differing = setting_differences(records)
-        say_json([{**_summary(record), "differs": own} for record, own in zip(records, differing, strict=True)])
+        say_json([{**run, "differs": own} for run, own in zip(runs, differing, strict=True)])
         return
-    differing = setting_differences(records)
     shown = any(differing)
     rows = [
-        (*(_cell(value) for value in _summary(record).values()), *([_in_words(own)] if shown else []))
-        for record, own in zip(records, differing, strict=True)
+        (*map(_cell, run.values()), *([_in_words(own)] if shown else []))
+        for run, own in zip(runs, differing, strict=True)
     ]
     say_table((*COLUMNS, *(["differs in"] if shown else [])), rows)
-    say_status(f"{counted(len(records), 'run')}, {sum(record.finished for record in records)} finished")
+    say_status(f"{counted(len(runs), 'run')}, {sum(run['state'] == FINISHED for run in runs)} finished")
 
 
 @app.command()
@@ -153,12 +158,13 @@ def unpack(
     say(f"Wrote {len(found.written)} runs to {output}{known}")
 
 
+FINISHED = "finished"
 COLUMNS = ("id", "label", "seed", "data", "backbone", "epochs", "accuracy", "state")
 
 
 def _summary(record: Record) -> dict[str, Any]:
     accuracy = None if record.final is None else record.final.get("accuracy")
-    state = "finished" if record.finished else "unfinished"
+    state = FINISHED if record.finished else "unfinished"
     values = (
         record.id,
         record.label,
