@@ -10,8 +10,9 @@ import pytest
 
 import labelkin
 from labelkin import InputError
-from labelkin.comparison import summarize
+from labelkin.comparison import Plan, execute, summarize
 from labelkin.runs import Store, read_results
+from labelkin.runs._engines.ray import TOKEN, _token
 from labelkin.runs._run_files import RunInUse, is_locked, locked
 from support.commands import call, processor_seconds, refused, run_in, start
 
@@ -247,3 +248,15 @@ def test_runs_that_differ_in_augmentation_do_not_look_alike(tmp_path: Path):
 
 def test_the_list_names_no_differences_where_there_are_none(store: Path):
     assert "differs in" not in call("runs", "list", store).stdout
+
+
+def test_the_token_of_a_killed_command_is_deleted_by_the_next_one(tmp_path: Path):
+    plan = Plan.from_dict({"objectives": ["one-hot"], "training": {"epochs": 1}, "data_options": {"subset": 0.1}})
+    lost = tmp_path / f"{TOKEN}lost"
+    for _ in range(2):  # the second time, no run is left to train
+        lost.touch()
+        with _token(tmp_path) as held:  # of another command
+            execute(plan, tmp_path)
+            assert not lost.exists()
+            assert held.exists()
+        assert not held.exists()

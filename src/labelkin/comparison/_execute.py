@@ -23,6 +23,7 @@ from labelkin.runs import (
     check_contents,
     check_run,
     cuda_mps,
+    drop_lost_tokens,
     run_here,
     run_in_fleets,
     run_in_processes,
@@ -168,6 +169,7 @@ def execute(
     cache = DataCache() if data is None else data
     check_runs(waiting, cache)
     folder.mkdir(parents=True, exist_ok=True)
+    drop_lost_tokens(folder)
     say(describe_plan(plan, folder))
     work = Work(folder, waiting, budget, say, at_once=jobs, weights=keep == "weights")
     if waiting:
