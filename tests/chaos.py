@@ -102,7 +102,8 @@ def begin(argv: tuple[str, ...], place: Path, log: Path) -> int:
         return pid
     os.setpgid(0, 0)
     os.environ[MARK] = str(os.getpid())  # workers may lead sessions of their own
-    os.environ["RAY_worker_niceness"] = "0"  # Ray gives its workers 15, with which they stand still on a busy machine
+    # Ray gives its workers a niceness of 15, with which they stand still on a busy machine.
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - Ray's name
     os.chdir(place)
     with log.open("wb") as file:
         os.dup2(file.fileno(), 1)
