@@ -102,10 +102,10 @@ def rm(
     for record in records.values():
         say(f"{record.path}")
     if not yes:
-        typer.confirm(f"Delete {len(records)} runs?", abort=True, err=True)
+        typer.confirm(f"Delete {counted(len(records), 'run')}?", abort=True, err=True)
     for record in records.values():
         if kept := recorded.remove(record):
-            say_status(f"{record.path}: kept {len(kept)} files that labelkin did not write: {listed(kept)}")
+            say_status(f"{record.path}: kept {counted(len(kept), 'file')} that labelkin did not write: {listed(kept)}")
 
 
 @app.command()
@@ -130,7 +130,7 @@ def export(
     count = export_runs(
         store, output, recipe=recipe, missing=note or [], command=command, machine=machine, follow_up=follow_up
     )
-    say(f"Wrote {count} runs to {output}")
+    say(f"Wrote {counted(count, 'run')} to {output}")
 
 
 @app.command()
@@ -142,7 +142,7 @@ def pack(
     from labelkin.runs import pack_runs
 
     count = pack_runs(store, output)
-    say(f"Wrote {count} runs to {output} ({output.stat().st_size / 1000:,.0f} kB)")
+    say(f"Wrote {counted(count, 'run')} to {output} ({output.stat().st_size / 1000:,.0f} kB)")
 
 
 @app.command()
@@ -154,8 +154,9 @@ def unpack(
     from labelkin.runs import unpack_runs
 
     found = unpack_runs(file, output)
-    known = f"; {len(found.known)} were already there" if found.known else ""
-    say(f"Wrote {len(found.written)} runs to {output}{known}")
+    were = "was" if len(found.known) == 1 else "were"
+    known = f"; {len(found.known)} {were} already there" if found.known else ""
+    say(f"Wrote {counted(len(found.written), 'run')} to {output}{known}")
 
 
 FINISHED = "finished"
