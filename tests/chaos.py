@@ -37,7 +37,9 @@ TREE = {
 # Files with times, or that only an unfinished run has.
 VARYING = {"timing.json", "state.json", "lock"}
 MARK = "LABELKIN_CHAOS"
-PATIENCE = 300  # seconds for a command to finish, and for the workers of a killed one to notice it
+# Seconds for a command to finish, and for the workers of a killed one to notice it: at least so many, and so many times those
+# of an undisturbed run, because a busy machine is no hang.
+PATIENCE, TIMES = 300, 20
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,8 @@ def begin(argv: tuple[str, ...], place: Path, log: Path) -> int:
         return pid
     os.setpgid(0, 0)
     os.environ[MARK] = str(os.getpid())  # workers may lead sessions of their own
+    # Ray gives its workers a niceness of 15, with which they stand still on a busy machine.
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - Ray's name
     os.chdir(place)
     with log.open("wb") as file:
         os.dup2(file.fileno(), 1)
@@ -138,7 +142,7 @@ def here(argv: tuple[str, ...], place: Path) -> None:
         os.chdir(former)
 
 
-def end(pid: int, seconds: float = PATIENCE) -> int:
+def end(pid: int, seconds: float) -> int:
     """Wait for a child, and for all processes of its group; returns its exit code. Kills what is left in the end."""
     until = time.monotonic() + seconds
     code = None
@@ -239,9 +243,13 @@ class Chaos:
 
     def finish(self, argv: tuple[str, ...], place: Path) -> None:
         log = self.folder / "log"
-        code = end(begin(argv, place, log))
+        code = end(begin(argv, place, log), TIMES * PATIENCE)
         if code:
             raise SystemExit(f"{' '.join(argv)}: exit {code}\n{log.read_text(errors='replace')}")
+
+    def end(self, name: str, pid: int) -> int:
+        """Wait for a command of a scenario."""
+        return end(pid, max(PATIENCE, TIMES * self.seconds[name]))
 
     def place(self, name: str) -> Path:
         """A new folder with what the command reads."""
@@ -261,7 +269,7 @@ class Chaos:
         how = stop(pid, how, self.choose)
         problems = []
         try:
-            code = end(pid)
+            code = self.end(name, pid)
         except TimeoutError as error:
             code, problems = -1, [str(error)]
         said = log.read_text(errors="replace")
@@ -278,7 +286,7 @@ class Chaos:
         need = 3 * sum(map(len, self.expected[name].values()))
         with small_disk(place / "run", self.choose.randrange(4096, need)):
             log = self.folder / f"log-{self.count}"
-            code = end(begin(SCENARIOS[name].argv, place, log))
+            code = self.end(name, begin(SCENARIOS[name].argv, place, log))
             said = log.read_text(errors="replace")
             problems = (
                 [] if code in (0, 2) and "Traceback" not in said else [f"exit {code} on a full disk: {said[-200:]}"]
@@ -305,7 +313,7 @@ class Chaos:
     def again(self, name: str, place: Path, label: str, problems: list[str]) -> None:
         scenario, log = SCENARIOS[name], self.folder / f"log-{self.count}-again"
         try:
-            code = end(begin(scenario.argv, place, log))
+            code = self.end(name, begin(scenario.argv, place, log))
         except TimeoutError as error:
             code, problems = -1, [*problems, str(error)]
         said = log.read_text(errors="replace")

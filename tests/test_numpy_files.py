@@ -1,7 +1,9 @@
 """A damaged numpy file gets a sentence, whatever byte is wrong."""
 
+import gc
 import io
 import pickle
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -47,6 +49,16 @@ def test_every_shorter_file_is_refused(tmp_path: Path, name: str):
         path.write_bytes(content[:length])
         with pytest.raises(InputError):
             load_numpy(path)
+
+
+def test_a_damaged_archive_is_closed(tmp_path: Path):
+    (tmp_path / "x.npz").write_bytes(saved(tmp_path / "x.npz")[:-40])
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with pytest.raises(InputError, match="not a readable numpy file"):
+            load_numpy(tmp_path / "x.npz")
+        gc.collect()
+    assert not [str(warning.message) for warning in said]
 
 
 def test_a_good_file_is_read(tmp_path: Path):

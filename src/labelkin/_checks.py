@@ -33,6 +33,16 @@ LIBRARY_ERRORS: tuple[type[Exception], ...] = (
 )
 
 
+def brief(value: object, most: int = 80) -> str:
+    """Return a value for an error message: in one line, and cut after `most` characters.
+
+    >>> brief([1, 2, 3], most=4)
+    '[1, ...'
+    """
+    text = re.sub(r"\s*\n\s*", " ", repr(value))  # arrays have lines; those of a text are escaped
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
 def near(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     """Return a suggestion of similar names for an error message, or an empty string if there are none.
 
@@ -51,7 +61,7 @@ def listed(names: Sequence[object], limit: int = 5) -> str:
     >>> listed(["a", "b", "c"], limit=2)
     "'a', 'b' and 1 more"
     """
-    shown = ", ".join(repr(n) for n in names[:limit])
+    shown = ", ".join(brief(name, most=300) for name in names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 
 
@@ -69,7 +79,7 @@ def check_choice(argument: str, value: str, choices: Sequence[str]) -> None:
     """Refuse a value that is not in `choices`."""
     if value not in choices:
         options = ", ".join(repr(c) for c in choices)
-        raise InputError(f"{argument}: expected one of {options}, got {value!r}.{near(str(value), choices)}")
+        raise InputError(f"{argument}: expected one of {options}, got {brief(value)}.{near(str(value), choices)}")
 
 
 def renamed(new: str, value: T, old: str, old_value: T | None, *, stacklevel: int = 3) -> T:
@@ -93,27 +103,37 @@ def check_number(
 ) -> None:
     """Refuse a value that is not a finite number in [low, high], or in (low, high] with `open_low`."""
     bounds = f"{'(' if open_low else '['}{'-inf' if low is None else low}, {'inf' if high is None else high}]"
-    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
-        raise InputError(f"{argument}: expected a number in {bounds}, got {value!r}.")
+    if not is_finite(value):
+        raise InputError(f"{argument}: expected a number in {bounds}, got {brief(value)}.")
     number = float(value)
     too_low = low is not None and (number <= low if open_low else number < low)
     if too_low or (high is not None and number > high):
-        raise InputError(f"{argument}: expected a number in {bounds}, got {value!r}.")
+        raise InputError(f"{argument}: expected a number in {bounds}, got {brief(value)}.")
+
+
+def is_finite(value: Any) -> bool:
+    """Return whether a value is a number, and no truth value, that a float can hold."""
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        return False
 
 
 def check_count(argument: str, value: Any, *, least: int = 1) -> None:
     """Refuse a value that is not a whole number, of Python or numpy, of at least `least`."""
+    if type(value) is int and value >= least:
+        return  # thousands of runs are read, and an abstract class takes longer
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise InputError(f"{argument}: expected a whole number of at least {least}, got {value!r}.")
+        raise InputError(f"{argument}: expected a whole number of at least {least}, got {brief(value)}.")
 
 
 def check_names(argument: str, names: Sequence[str], *, least: int = 1) -> None:
     """Refuse a value that is not a sequence of distinct, non-empty strings; `plain_names` converts arrays first."""
     if isinstance(names, str) or not isinstance(names, Sequence):
-        raise InputError(f"{argument}: expected a list of names, got {names!r}.")
+        raise InputError(f"{argument}: expected a list of names, got {brief(names)}.")
     for name in names:
         if not isinstance(name, str) or not name:
-            raise InputError(f"{argument}: expected non-empty strings, got {name!r}.")
+            raise InputError(f"{argument}: expected non-empty strings, got {brief(name)}.")
     if len(names) < least:
         raise InputError(f"{argument}: expected at least {least} names, got {len(names)}.")
     if len(set(names)) < len(names):
@@ -135,7 +155,7 @@ def refuse_damaged(source: object, remedy: str = "train the run again") -> Itera
     except InputError as error:
         if str(source) in str(error):
             raise
-        raise InputError(f"{source}: {error}") from error
+        raise InputError(f"{source}: {one_line(error)}") from error
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
         reason = one_line(error)
         short = reason if len(reason) < 200 else f"{reason[:200]}..."

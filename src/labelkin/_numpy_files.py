@@ -82,16 +82,17 @@ class StoredArray:
                 yield packed
 
 
-def load_numpy(path: str | os.PathLike[str]) -> Array | dict[str, Array]:
+def load_numpy(path: str | os.PathLike[str], remedy: str | None = None) -> Array | dict[str, Array]:
     """Load the array of a .npy file, or the arrays of a .npz file by name.
 
     Args:
         path: The file.
+        remedy: What the message says to do if the file is damaged. None says to save it again.
 
     Returns:
         One array, or several by name.
     """
-    with _opened(path) as loaded:
+    with _opened(path, remedy) as loaded:
         return loaded if isinstance(loaded, np.ndarray) else dict(loaded)
 
 
@@ -133,13 +134,13 @@ def _stored(file: Path, loaded: np.lib.npyio.NpzFile, name: str, most: int) -> S
 
 
 @contextmanager
-def _opened(path: str | os.PathLike[str]) -> Iterator[Array | np.lib.npyio.NpzFile]:
+def _opened(path: str | os.PathLike[str], remedy: str | None = None) -> Iterator[Array | np.lib.npyio.NpzFile]:
     file = Path(path)
     if not file.is_file():
         raise InputError(f"{file}: there is no such file.")
-    with _readable(file):
+    with _readable(file, remedy), file.open("rb") as stream:  # numpy leaves a damaged archive open
         _check_sizes(file)
-        loaded: Array | np.lib.npyio.NpzFile = np.load(file, allow_pickle=False)
+        loaded: Array | np.lib.npyio.NpzFile = np.load(stream, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             yield loaded
         else:
@@ -148,7 +149,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Array | np.lib.npyio.NpzFi
 
 
 @contextmanager
-def _readable(file: Path) -> Iterator[None]:
+def _readable(file: Path, remedy: str | None = None) -> Iterator[None]:
     """Turn whatever a damaged file raises into an `InputError`."""
     try:
         yield
@@ -156,11 +157,10 @@ def _readable(file: Path) -> Iterator[None]:
         raise
     except DAMAGED as error:
         if "pickle" in str(error):
-            raise InputError(
-                f"{file}: contains Python objects or is not a numpy file; save labels as text or whole numbers."
-            ) from error
+            remedy = remedy or "save labels as text or whole numbers"
+            raise InputError(f"{file}: contains Python objects or is not a numpy file; {remedy}.") from error
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise InputError(f"{file}: not a readable numpy file ({reason}); save it again.") from error
+        raise InputError(f"{file}: not a readable numpy file ({reason}); {remedy or 'save it again'}.") from error
 
 
 def _check_sizes(file: Path) -> None:

@@ -152,6 +152,25 @@ def test_the_temperature_of_blocks_is_that_of_all_samples():
         Temperature().fit_blocks(list)
 
 
+@pytest.mark.parametrize(("scale", "passes"), [(1.0, 7), (0.05, 30)])
+def test_the_temperature_of_blocks_needs_few_passes_unless_the_first_block_is_unlike_the_others(
+    scale: float, passes: int
+):
+    target, logits = samples("logits")
+    logits[:200] *= scale
+    parts = [part.split(200) for part in (torch.from_numpy(logits), torch.from_numpy(target))]
+    called = []
+
+    def blocks():
+        called.append(1)
+        return zip(*parts, strict=True)
+
+    found = Temperature().fit_blocks(blocks).value
+    assert found == pytest.approx(Temperature().fit(torch.cat(parts[0]), torch.cat(parts[1])).value, rel=1e-10)
+    assert len(called) <= passes
+    assert scale == 1 or len(called) > 7  # the other way was taken
+
+
 MEMORY = """
 import resource, sys
 from labelkin.audit import _predictions, _scores, audit

@@ -1,7 +1,10 @@
 """What `labelkin compare` refuses before any training, and how its tables are told apart."""
 
+import numpy as np
 import pytest
 
+from labelkin.report._class_sizes import SizeGroup
+from labelkin.runs import Store
 from support.commands import call, refused
 
 BOTH = ("compare", "--objectives", "one-hot,label-embedding", "--batch-size", "256")
@@ -65,3 +68,31 @@ def test_an_option_that_is_set_twice_is_refused(option: str, tmp_path):
         "compare", "digits", "--objectives", "label-embedding", *twice, "--validation", 0.1, "--out", tmp_path
     )
     assert f"{option}: label-embedding.tau is given twice" in told
+
+
+@pytest.mark.long
+def test_one_run_is_told_in_the_singular(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("labelkin.comparison._work.Work._has_time", lambda self: False)
+    command = ("compare", "--objectives", "one-hot", "--seeds", "0", "--epochs", 1, "--subset", 0.1)
+    told = call(*command, "--budget", "90s").stderr
+    assert "digits: 1 run, 0 finished, 1 to do in runs." in told
+    assert "1 of 1 run was skipped, because it would not have finished within" in told
+    assert "run the same command again to train it." in told
+    monkeypatch.setattr("labelkin.comparison._work.Work._has_time", lambda self: self.done < 1)
+    told = call(*command[:3], "--seeds", "0,1", *command[5:], "--budget", "90s")
+    assert "1 run of the plan has not started and is not in the table." in told.stdout
+    assert call("runs", "export", "-o", "r.json").stdout == "Wrote 1 run to r.json\n"
+    assert call("runs", "pack", "-o", "r.zip").stdout.startswith("Wrote 1 run to r.zip")
+    assert call("runs", "unpack", "r.zip").stdout == "Wrote 0 runs to runs; 1 was already there\n"
+    assert call("runs", "list").stderr == "1 run, 1 finished\n"
+    (run,) = Store("runs").records()
+    (run.path / "notes.txt").touch()
+    assert "kept 1 file that labelkin did not write: 'notes.txt'" in call("runs", "rm", run.id, "--yes").stderr
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "name"), [(0, 0, "0 samples"), (1, 1, "1 sample"), (1, 1200, "1 to 1,200 samples")]
+)
+def test_sizes_of_classes_are_told_in_the_singular_and_the_plural(least: int, most: int, name: str):
+    assert SizeGroup(np.arange(2), least, most).name == name

@@ -169,6 +169,7 @@ def test_so_many_seeds_show_the_difference_four_times_of_five(shift: float):
 def test_a_difference_that_thousands_of_seeds_would_not_show_has_no_number():
     assert seeds_to_settle(0.0, 1.0) is None
     assert seeds_to_settle(1e-4, 1.0) is None
+    assert seeds_to_settle(-1e-200, 1.0) is None  # its square is no float
 
 
 def test_the_front_is_what_no_other_beats():

@@ -136,6 +136,15 @@ def test_outputs(made_weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     finds(test_fuzz_weights.test_outputs, made_weights, tmp_path)
 
 
+def test_a_case_that_hangs():
+    def forever() -> None:
+        while True:
+            pass
+
+    with pytest.raises(support.fuzzing.Hang), support.fuzzing.limited(1):
+        forever()
+
+
 def wild(history: list[dict[str, float]]) -> bool:
     return any(value < 0 or value > 1e6 for row in history for value in row.values())
 

@@ -39,6 +39,7 @@ def edited(file: Path, change) -> None:
     [
         (lambda setup: setup.pop("context"), "'context'"),
         (lambda setup: setup["context"].update(classes=["0", "1"]), "classes"),
+        (lambda setup: setup["context"]["names"].append({"x": torch.zeros(40, 2)}), "expected non-empty strings, got"),
         (lambda setup: setup.update(shape=["8", 8]), "shape"),
         (lambda setup: setup.update(mean=torch.zeros(3)), "mean and deviation do not have 1 numbers"),
         (lambda setup: setup.update(std=torch.zeros(1)), "deviation is not positive"),
@@ -91,7 +92,12 @@ def test_a_damaged_state_is_refused_and_not_trained_from(made: Path, tmp_path: P
     "change",
     [
         lambda tensors: tensors["optimizer"]["param_groups"][0].update(betas=[1, 2]),
+        lambda tensors: tensors["optimizer"]["param_groups"][0].pop("betas"),
+        lambda tensors: tensors["optimizer"]["param_groups"][0].update(betas=torch.zeros(40, 2)),
+        lambda tensors: tensors["optimizer"]["param_groups"].append({"lr": 1}),
         lambda tensors: tensors["optimizer"]["state"][0].update(exp_avg=torch.zeros(1, 2)),
+        lambda tensors: [state.pop("exp_avg") for state in tensors["optimizer"]["state"].values()],
+        lambda tensors: [state.clear() for state in tensors["optimizer"]["state"].values()],
         lambda tensors: tensors["random"].update(cpu=torch.zeros(3)),
         lambda tensors: tensors["model"].popitem(),
         lambda tensors: tensors.update(best={"x": torch.zeros(1)}),
@@ -101,8 +107,9 @@ def test_damaged_tensors_of_a_state_are_refused(made: Path, tmp_path: Path, chan
     shutil.copytree(made / "stopped", tmp_path / "run")
     (file,) = (tmp_path / "run").glob("state-*.safetensors")
     edited(file, change)
-    with pytest.raises(InputError, match=r"saved training state.* damaged"):
+    with pytest.raises(InputError, match=r"saved training state.* damaged") as told:
         train_run(run_spec(tmp_path / "run"), tmp_path / "run", resume=True)
+    assert "\n" not in str(told.value)
 
 
 def test_the_state_of_the_made_run_itself_resumes(made: Path, tmp_path: Path):

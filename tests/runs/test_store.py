@@ -10,8 +10,9 @@ import pytest
 
 import labelkin
 from labelkin import InputError
-from labelkin.comparison import summarize
+from labelkin.comparison import Plan, execute, summarize
 from labelkin.runs import Store, read_results
+from labelkin.runs._engines.ray import TOKEN, _token
 from labelkin.runs._run_files import RunInUse, is_locked, locked
 from support.commands import call, processor_seconds, refused, run_in, start
 
@@ -159,11 +160,12 @@ def test_two_thousand_runs_cost_little_more_than_reading_their_files(store: Path
 def test_listing_needs_no_torch(store: Path):
     code = (
         "import sys\nfrom labelkin.cli._app import app\n"
-        f"for command in (['list'], ['compare']):\n    app(['runs', *command, {str(store)!r}], standalone_mode=False)\n"
-        "print('torch' in sys.modules)"
+        "for command, unused in (('list', {'torch', 'numpy'}), ('compare', {'torch'})):\n"
+        f"    app(['runs', command, {str(store)!r}], standalone_mode=False)\n"
+        "    print('unused:', unused & set(sys.modules))"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert told.stdout.endswith("False\n"), told
+    assert told.stdout.count("unused: set()\n") == 2, told
 
 
 DAMAGE: dict[str, tuple[str, object, str]] = {
@@ -176,6 +178,7 @@ DAMAGE: dict[str, tuple[str, object, str]] = {
     "timing": ("timing.json", {}, "timing.json: the file is damaged (it has no 'seconds')"),
     "timing-list": ("timing.json", [], "timing.json: the file is damaged (it is [], expected an object of numbers)"),
     "final-text": ("final.json", {"accuracy": "high"}, "'accuracy' is 'high', expected a number"),
+    "final-large": ("final.json", {"accuracy": 10**400}, "expected a number"),
     "final-null": ("final.json", None, "it is None, expected an object of numbers"),
 }
 
@@ -196,6 +199,18 @@ def test_one_damaged_run_is_named_and_the_others_are_used(store: Path, kind: str
     assert len(Store(store).records()) == 3
 
 
+@pytest.mark.parametrize(
+    "metrics",
+    ['{"a": 1}', '{"accuracy": null}', '{"accuracy": Infinity}', '{"accuracy": 1e-300, "decided_cost": 1e300}'],
+)
+def test_runs_without_a_usable_accuracy_are_compared_with_what_they_have(store: Path, metrics: str):
+    for seed in (0, 1):
+        (run_in(store, "label-smoothing", seed) / "final.json").write_text(metrics)
+    told = call("runs", "compare", store)
+    assert told.exit_code == 0, told.stderr
+    assert {"one-hot", "label-smoothing"} <= {line.partition(" ")[0] for line in told.stdout.splitlines()}
+
+
 def test_damaged_decisions_or_curves_leave_out_one_run(store: Path, tmp_path: Path):
     decisions, curve = run_in(store, "one-hot", 0) / "decisions.npz", run_in(store, "one-hot", 1) / "metrics.csv"
     for at in range(40, 400, 20):  # headers and compressed data
@@ -205,7 +220,7 @@ def test_damaged_decisions_or_curves_leave_out_one_run(store: Path, tmp_path: Pa
     curve.write_text("epoch,test_accuracy\n1,good\n")
     told = call("runs", "compare", store)
     assert told.exit_code == 0
-    assert f"Note: {decisions}: the file is damaged" in told.stderr
+    assert f"Note: {decisions}: not a readable numpy file" in told.stderr
     assert "Note:" not in call("runs", "list", store).stderr
     found = Store(store)
     assert len(found.readable()) == 2
@@ -233,3 +248,15 @@ def test_runs_that_differ_in_augmentation_do_not_look_alike(tmp_path: Path):
 
 def test_the_list_names_no_differences_where_there_are_none(store: Path):
     assert "differs in" not in call("runs", "list", store).stdout
+
+
+def test_the_token_of_a_killed_command_is_deleted_by_the_next_one(tmp_path: Path):
+    plan = Plan.from_dict({"objectives": ["one-hot"], "training": {"epochs": 1}, "data_options": {"subset": 0.1}})
+    lost = tmp_path / f"{TOKEN}lost"
+    for _ in range(2):  # the second time, no run is left to train
+        lost.touch()
+        with _token(tmp_path) as held:  # of another command
+            execute(plan, tmp_path)
+            assert not lost.exists()
+            assert held.exists()
+        assert not held.exists()

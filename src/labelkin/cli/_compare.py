@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, counted
 from labelkin.cli._completion import complete_data, complete_objectives
 from labelkin.cli._engine_options import EngineOptions
 from labelkin.cli._errors import suggest_resuming
@@ -217,7 +217,9 @@ def say_comparisons(compared: "list[Comparison]", form: str) -> None:
             say(f"{chr(10) if place else ''}{heading}:")
         say_comparison(comparison, form)
         if comparison.not_begun and form == "text":
-            say(f"{len(comparison.not_begun)} runs of the plan have not started and are not in the table.")
+            count = len(comparison.not_begun)
+            verbs = "has not started and is" if count == 1 else "have not started and are"
+            say(f"{counted(count, 'run')} of the plan {verbs} not in the table.")
 
 
 def _unfinished(plan: "Plan", store: Path) -> "list[Planned]":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,20 +32,25 @@ def list_runs(
     from labelkin.runs import Store
 
     recorded = Store(store)
-    records = recorded.records()
+    runs: list[dict[str, Any]] = []
+
+    def summarized() -> Iterator[Record]:  # one run at a time, because there may be thousands
+        for record in recorded.each():
+            runs.append(_summary(record))
+            yield record
+
+    differing = setting_differences(summarized())
     _say_problems(recorded.problems)
     if json:
-        differing = setting_differences(records)
-        say_json([{**_summary(record), "differs": own} for record, own in zip(records, differing, strict=True)])
+        say_json([{**run, "differs": own} for run, own in zip(runs, differing, strict=True)])
         return
-    differing = setting_differences(records)
     shown = any(differing)
     rows = [
-        (*(_cell(value) for value in _summary(record).values()), *([_in_words(own)] if shown else []))
-        for record, own in zip(records, differing, strict=True)
+        (*map(_cell, run.values()), *([_in_words(own)] if shown else []))
+        for run, own in zip(runs, differing, strict=True)
     ]
     say_table((*COLUMNS, *(["differs in"] if shown else [])), rows)
-    say_status(f"{counted(len(records), 'run')}, {sum(record.finished for record in records)} finished")
+    say_status(f"{counted(len(runs), 'run')}, {sum(run['state'] == FINISHED for run in runs)} finished")
 
 
 @app.command()
@@ -97,10 +102,10 @@ def rm(
     for record in records.values():
         say(f"{record.path}")
     if not yes:
-        typer.confirm(f"Delete {len(records)} runs?", abort=True, err=True)
+        typer.confirm(f"Delete {counted(len(records), 'run')}?", abort=True, err=True)
     for record in records.values():
         if kept := recorded.remove(record):
-            say_status(f"{record.path}: kept {len(kept)} files that labelkin did not write: {listed(kept)}")
+            say_status(f"{record.path}: kept {counted(len(kept), 'file')} that labelkin did not write: {listed(kept)}")
 
 
 @app.command()
@@ -125,7 +130,7 @@ def export(
     count = export_runs(
         store, output, recipe=recipe, missing=note or [], command=command, machine=machine, follow_up=follow_up
     )
-    say(f"Wrote {count} runs to {output}")
+    say(f"Wrote {counted(count, 'run')} to {output}")
 
 
 @app.command()
@@ -137,7 +142,7 @@ def pack(
     from labelkin.runs import pack_runs
 
     count = pack_runs(store, output)
-    say(f"Wrote {count} runs to {output} ({output.stat().st_size / 1000:,.0f} kB)")
+    say(f"Wrote {counted(count, 'run')} to {output} ({output.stat().st_size / 1000:,.0f} kB)")
 
 
 @app.command()
@@ -149,16 +154,18 @@ def unpack(
     from labelkin.runs import unpack_runs
 
     found = unpack_runs(file, output)
-    known = f"; {len(found.known)} were already there" if found.known else ""
-    say(f"Wrote {len(found.written)} runs to {output}{known}")
+    were = "was" if len(found.known) == 1 else "were"
+    known = f"; {len(found.known)} {were} already there" if found.known else ""
+    say(f"Wrote {counted(len(found.written), 'run')} to {output}{known}")
 
 
+FINISHED = "finished"
 COLUMNS = ("id", "label", "seed", "data", "backbone", "epochs", "accuracy", "state")
 
 
 def _summary(record: Record) -> dict[str, Any]:
     accuracy = None if record.final is None else record.final.get("accuracy")
-    state = "finished" if record.finished else "unfinished"
+    state = FINISHED if record.finished else "unfinished"
     values = (
         record.id,
         record.label,

@@ -81,8 +81,11 @@ def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table."""
     if not sys.stdout.isatty():
         widths = [max(len(line[i]) for line in (headings, *rows)) for i in range(len(headings))]
-        for line in (headings, *rows):
-            say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        lines = (
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in (headings, *rows)
+        )
+        say("\n".join(lines))
     elif _first_process():
         from rich.box import SIMPLE_HEAD
         from rich.console import Console

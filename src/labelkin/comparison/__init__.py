@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from labelkin.comparison._crossed import crossed as crossed
     from labelkin.comparison._demo import Demo as Demo
     from labelkin.comparison._demo import demo as demo
+    from labelkin.comparison._differences import setting_differences as setting_differences
     from labelkin.comparison._estimate import estimate as estimate
     from labelkin.comparison._execute import Outcome as Outcome
     from labelkin.comparison._execute import best_grid_points as best_grid_points
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from labelkin.comparison._summary import describe_tree as describe_tree
     from labelkin.comparison._summary import group_by_setting as group_by_setting
     from labelkin.comparison._summary import runs_with_labels as runs_with_labels
-    from labelkin.comparison._summary import setting_differences as setting_differences
     from labelkin.comparison._summary import summarize as summarize
     from labelkin.comparison._table import UNDEFINED as UNDEFINED
     from labelkin.comparison._table import comparison_as_csv as comparison_as_csv
@@ -70,6 +70,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     internal={
         "_cost_verdict": ["decides_on_cost"],
         "_crossed": ["Crossed", "crossed"],
+        "_differences": ["setting_differences"],
         "_api": ["compare_stored_runs", "first_spec", "plan_for"],
         "_demo": ["Demo", "demo"],
         "_estimate": ["estimate"],
@@ -83,7 +84,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "comparison_titles",
             "runs_with_labels",
             "describe_tree",
-            "setting_differences",
         ],
         "_table": [
             "UNDEFINED",

@@ -11,7 +11,7 @@ from statistics import mean
 from time import monotonic
 from typing import NamedTuple
 
-from labelkin._checks import InputError, check_choice, check_count, listed
+from labelkin._checks import InputError, check_choice, check_count, counted, listed
 from labelkin.comparison._plan import Plan, Planned
 from labelkin.comparison._work import Work, is_finished
 from labelkin.runs import (
@@ -23,6 +23,7 @@ from labelkin.runs import (
     check_contents,
     check_run,
     cuda_mps,
+    drop_lost_tokens,
     run_here,
     run_in_fleets,
     run_in_processes,
@@ -109,7 +110,7 @@ def describe_plan(plan: Plan, store: Path) -> str:
         "folds": plan.folds or 1,
     }
     shape = " x ".join([", ".join(plan.data), *(f"{count} {name}" for name, count in several.items() if count > 1)])
-    return f"{shape}: {len(runs)} runs, {done} finished, {len(runs) - done} to do in {store}."
+    return f"{shape}: {counted(len(runs), 'run')}, {done} finished, {len(runs) - done} to do in {store}."
 
 
 def execute(
@@ -168,6 +169,7 @@ def execute(
     cache = DataCache() if data is None else data
     check_runs(waiting, cache)
     folder.mkdir(parents=True, exist_ok=True)
+    drop_lost_tokens(folder)
     say(describe_plan(plan, folder))
     work = Work(folder, waiting, budget, say, at_once=jobs, weights=keep == "weights")
     if waiting:
@@ -178,9 +180,10 @@ def execute(
                     work.handle(event)
     skipped = [run for run in runs if run in work.queue or run in work.elsewhere]
     if skipped and budget is not None:
+        were, they, them = ("was", "it", "it") if len(skipped) == 1 else ("were", "they", "them")
         say(
-            f"{len(skipped)} of {len(runs)} runs were skipped, because they would not have finished within the budget of "
-            f"{budget:g} s; run the same command again to train them."
+            f"{len(skipped)} of {counted(len(runs), 'run')} {were} skipped, because {they} would not have finished within the "
+            f"budget of {budget:g} s; run the same command again to train {them}."
         )
     lost = {run.id for run, _ in work.failed}
     finished = [run for run in runs if run not in skipped and run.id not in lost]

@@ -1,7 +1,7 @@
 """The row of an objective in a comparison: means over seeds, and differences to the reference."""
 
 from collections.abc import Sequence
-from math import isnan, nan
+from math import isfinite, isnan, nan
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
@@ -111,11 +111,11 @@ def row_of(label: str, runs: Sequence[Record]) -> Row:
     finals = [run.final or {} for run in runs]
 
     def over(name: str) -> list[float]:
-        return [final[name] for final in finals if not isnan(final.get(name, nan))]
+        return [final[name] for final in finals if isfinite(final.get(name, nan))]
 
     accuracies = over("accuracy")
     means: dict[str, Any] = {name: _mean(over(name)) for name in (*MEANS, *IMBALANCE, *DECIDED, *FLOORS)}
-    costs = [cost for run in runs if not isnan(cost := cost_of(run))]
+    costs = [cost for run in runs if isfinite(cost := cost_of(run))]
     return Row(
         label=label,
         objective=runs[0].objective,
@@ -202,8 +202,9 @@ def against(row: Row, runs: Sequence[Record], reference: Sequence[Record]) -> Ro
     theirs = {run.seed: run for run in reference}
     pairs = [(run, theirs[run.seed]) for run in runs if run.seed in theirs]
     outcomes = _outcomes(pairs)
+    accuracies = [final_of(ours, "accuracy") - final_of(other, "accuracy") for ours, other in pairs]
     accuracy = difference(
-        [(ours.final or {})["accuracy"] - (other.final or {})["accuracy"] for ours, other in pairs],
+        [change for change in accuracies if isfinite(change)],
         None
         if outcomes is None
         else np.stack([ours.correct.astype(float) - other.correct for ours, other in outcomes]),
@@ -212,7 +213,7 @@ def against(row: Row, runs: Sequence[Record], reference: Sequence[Record]) -> Ro
     curves = curve(runs), curve(reference)
     reached, saved = first_epoch_reaching(*curves), share_of_epochs_saved(*curves)
     return _cost_against(row, pairs, outcomes)._replace(
-        decided_accuracy_change=_mean([change for change in decided if not isnan(change)]),
+        decided_accuracy_change=_mean([change for change in decided if isfinite(change)]),
         difference=accuracy.mean,
         difference_spread=accuracy.spread,
         difference_low=accuracy.low,
@@ -233,7 +234,7 @@ def _cost_against(
     alike = all(
         ("decided_cost" in (ours.final or {})) == ("decided_cost" in (other.final or {})) for ours, other in pairs
     )
-    if not pairs or not alike or any(isnan(ours) or isnan(other) for ours, other in costs):
+    if not pairs or not alike or not all(isfinite(ours - other) for ours, other in costs):
         return row
     by_sample = (
         np.stack([ours.cost - other.cost for ours, other in outcomes])

@@ -64,7 +64,7 @@ def bootstrap(values: Sequence[float]) -> tuple[float, float]:
 
 def seeds_to_settle(difference: float, spread: float) -> int | None:
     """Return the number of pairs that shows a difference of this size and spread with a power of 80 %."""
-    if difference == 0:
+    if difference == 0 or POWER * spread / abs(difference) > MOST_SEEDS:  # the square would overflow
         return None
     count = max(2, ceil((POWER * spread / difference) ** 2))
     while count <= MOST_SEEDS and (student(count - 1) + POWER_QUANTILE) * spread > abs(difference) * sqrt(count):

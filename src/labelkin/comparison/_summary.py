@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from labelkin._checks import InputError, listed, near
 from labelkin.comparison import _table as table
 from labelkin.comparison._cost_verdict import judge
+from labelkin.comparison._differences import IGNORED_SETTINGS, differ, setting_of
 from labelkin.comparison._folds import fold_of, pool_folds
 from labelkin.comparison._rows import Row, against, row_of
 from labelkin.comparison._statistics import front
@@ -16,8 +17,6 @@ from labelkin.comparison._verdict import Verdict
 from labelkin.runs import NOT_OF_THE_TEST_SET, Record, settings_that_count
 
 REFERENCE = "one-hot"
-# Settings in which the runs of one comparison may differ.
-IGNORED_SETTINGS = ("seed", "workers", "graph", "threads", "devices", "strategy", "accelerator")
 
 
 class Comparison(NamedTuple):
@@ -175,29 +174,13 @@ def comparison_titles(compared: Sequence[Comparison]) -> list[str]:
     """Return a heading for each comparison: data, backbone, tree, and the options in which they differ."""
     facts = [_facts(comparison) for comparison in compared]
     names = list(dict.fromkeys(name for fact in facts for name in fact))
-    differing = [name for name in names if len({dumps(fact.get(name), sort_keys=True) for fact in facts}) > 1]
+    differing = [name for name in names if differ([fact.get(name) for fact in facts])]
     return [
         ", ".join(
             [_heading(one), *(f"{name} {_in_words(fact[name]) if name in fact else 'default'}" for name in differing)]
         )
         for one, fact in zip(compared, facts, strict=True)
     ]
-
-
-def setting_differences(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return, for each run, the settings, data options and tree in which the runs differ, except seed, machine and epochs."""
-    facts = [{**_training(record), "taxonomy": record.config["taxonomy"]} for record in records]
-    names = list(dict.fromkeys(name for fact in facts for name in fact))
-    differing = [name for name in names if name != "epochs" and _differ([fact.get(name) for fact in facts])]
-    return [{name: fact.get(name) for name in differing} for fact in facts]
-
-
-def _differ(values: Sequence[Any]) -> bool:
-    """Return whether some values of JSON differ; equal numbers of another type, such as 1 and 1.0 or true, do."""
-    first = values[0]
-    if all(value == first and type(value) is type(first) for value in values) and not isinstance(first, (list, dict)):
-        return False
-    return len({dumps(value, sort_keys=True) for value in values}) > 1
 
 
 def _heading(comparison: Comparison) -> str:
@@ -210,13 +193,8 @@ def _any_record(comparison: Comparison) -> Record:
 
 def _facts(comparison: Comparison) -> dict[str, Any]:
     return {
-        name: value for name, value in _training(_any_record(comparison)).items() if name not in NOT_OF_THE_TEST_SET
+        name: value for name, value in setting_of(_any_record(comparison)).items() if name not in NOT_OF_THE_TEST_SET
     }
-
-
-def _training(record: Record) -> dict[str, Any]:
-    training = {name: value for name, value in record.settings.items() if name not in IGNORED_SETTINGS}
-    return {**training, **record.config["data_options"]}
 
 
 def _in_words(value: Any) -> str:

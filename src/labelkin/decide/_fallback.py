@@ -101,14 +101,15 @@ def operating_curve(
     check_target("target", target, len(node_probs), len(taxonomy.leaves))
     chosen = _checked_thresholds(thresholds)
     nodes, probs = ways_down(node_probs, taxonomy)
+    walk = nodes.clamp_min(0).cpu().numpy()
     true = taxonomy.leaves[target.cpu().numpy()]
-    is_leaf, information = taxonomy.is_leaf, _information(taxonomy)
+    right = taxonomy.lca(walk, true[:, None]) == walk  # a node is the true class or above it
+    said, is_leaf = _information(taxonomy)[walk], taxonomy.is_leaf[walk]
     points = []
     for threshold in chosen.tolist():
-        decided = deepest(nodes, probs, threshold).cpu().numpy()
-        right = taxonomy.lca(decided, true) == decided  # the answer is the true class or a node above it
-        said = information[decided]
-        points.append([float(np.mean(part)) for part in (said, right, is_leaf[decided], said == 0)])
+        last = _last_step(probs, threshold).cpu().numpy()
+        parts = (np.take_along_axis(part, last, -1) for part in (said, right, is_leaf, said == 0))
+        points.append([float(np.mean(part)) for part in parts])
     return OperatingCurve(chosen, *torch.tensor(points, dtype=torch.float64).T)
 
 
@@ -148,9 +149,13 @@ def lowest_class(taxonomy: Taxonomy) -> npt.NDArray[np.int64]:
 
 def deepest(nodes: Tensor, probs: Tensor, threshold: float | Tensor) -> Tensor:
     """Return (n,) the last node of each walk whose probability reaches the threshold, or the root; see `ways_down`."""
-    steps = torch.arange(nodes.shape[-1], device=nodes.device)
-    last = torch.where(probs >= threshold, steps, 0).amax(-1, keepdim=True)
-    return nodes.gather(-1, last).squeeze(-1)
+    return nodes.gather(-1, _last_step(probs, threshold)).squeeze(-1)
+
+
+def _last_step(probs: Tensor, threshold: float | Tensor) -> Tensor:
+    """Return (n, 1) the last step of each walk whose probability reaches the threshold, or 0."""
+    steps = torch.arange(probs.shape[-1], device=probs.device)
+    return torch.where(probs >= threshold, steps, 0).amax(-1, keepdim=True)
 
 
 def _information(taxonomy: Taxonomy) -> npt.NDArray[np.float64]:

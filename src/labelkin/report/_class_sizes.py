@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, counted
 from labelkin.comparison import Comparison
 from labelkin.report import figures
 from labelkin.report._inspect_run import RunData
@@ -27,8 +27,8 @@ class SizeGroup(NamedTuple):
 
     @property
     def name(self) -> str:
-        samples = f"{self.least:,}" if self.least == self.most else f"{self.least:,} to {self.most:,}"
-        return f"{samples} samples"
+        least = "" if self.least == self.most else f"{self.least:,} to "
+        return f"{least}{counted(self.most, 'sample')}"
 
 
 def size_groups(counts: npt.NDArray[np.int64]) -> list[SizeGroup]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from labelkin.runs._engines.fleet import run_in_fleets as run_in_fleets
     from labelkin.runs._engines.mps import cuda_mps as cuda_mps
     from labelkin.runs._engines.processes import run_in_processes as run_in_processes
+    from labelkin.runs._engines.ray import drop_lost_tokens as drop_lost_tokens
     from labelkin.runs._engines.ray import run_on_ray as run_on_ray
     from labelkin.runs._evaluate import Evaluated as Evaluated
     from labelkin.runs._evaluate import evaluate as evaluate
@@ -109,7 +110,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_engines.fleet": ["FleetJobs", "fleets_of", "run_in_fleets"],
         "_engines.mps": ["cuda_mps"],
         "_engines.processes": ["run_in_processes"],
-        "_engines.ray": ["run_on_ray"],
+        "_engines.ray": ["drop_lost_tokens", "run_on_ray"],
         "_first_choice": ["first_choice"],
         "_identity": [
             "check_contents",

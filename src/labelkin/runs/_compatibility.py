@@ -69,7 +69,7 @@ def original_options(objective: str, options: Mapping[str, Any]) -> dict[str, An
 
 def complete_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the training settings of a run of any version, with the values of settings that were added after it."""
-    return {**settings, **{name: value for name, value in ADDED_SETTINGS.items() if name not in settings}}
+    return {**settings, **ADDED_SETTINGS, **settings}  # those of the run stay in front
 
 
 def settings_that_count(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from labelkin._checks import InputError
-from labelkin._numpy_files import DAMAGED
+from labelkin._checks import refuse_damaged
+from labelkin._numpy_files import load_numpy
 
 DECISIONS = "decisions.npz"
 
@@ -77,13 +77,12 @@ def packed_decisions(decisions: Decisions) -> bytes:
 def read_decisions(folder: Path) -> Decisions | None:
     """Read the decisions of a run. Returns None if it has none."""
     path = folder / DECISIONS
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return _decisions({name: file[name] for name in Decisions._fields})
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except (*DAMAGED, KeyError, TypeError) as error:
-        raise InputError(f"{path}: the file is damaged ({error}); train the run again.") from error
+    remedy = "train the run again"
+    arrays = load_numpy(path, remedy)
+    with refuse_damaged(path, remedy):
+        return _decisions({name: arrays[name] for name in Decisions._fields})  # type: ignore[call-overload]
 
 
 def _decisions(arrays: Mapping[str, npt.NDArray[Any]]) -> Decisions:

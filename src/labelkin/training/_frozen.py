@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, counted
 from labelkin.data import ArraySplit, Batches, Dataset, Minibatch, Normalize, Split, content_digests
 from labelkin.models import Prepare
 from labelkin.training._checkpoint import Checkpoint, State
@@ -52,7 +52,9 @@ def frozen_dataset(
         unknown = {name: place for place, name in reversed(list(enumerate(names[part]))) if name not in found.place}
         if unknown:
             places = torch.tensor(sorted(unknown.values()))
-            note(f"computing the features of {len(places):,} samples ({part}); they are kept for the next runs")
+            note(
+                f"computing the features of {counted(len(places), 'sample')} ({part}); they are kept for the next runs"
+            )
             for features, computed in _computed(split.take(places), backbone, dataset.normalize, device, note):
                 own = [names[part][place] for place in places[computed].tolist()]
                 kept.add(own, features)

@@ -1,14 +1,14 @@
 """Check a saved training state before a run continues from it; a damaged one would fail much later, or train on nonsense."""
 
 from collections.abc import Mapping
-from math import isfinite
+from math import isnan
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
+from torch.optim import SGD, Optimizer
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, brief, is_finite
 
 REMEDY = "delete the files state* in the folder of the run to train it from the start"
 
@@ -40,18 +40,25 @@ def check_progress(progress: Mapping[str, Any], *, epochs: int, steps: int, proc
 
 def load_optimizer(optimizer: Any, saved: Mapping[str, Any]) -> None:
     """Load the state of an optimizer; raise `InputError` if it was not saved by an optimizer of the same settings."""
-    for own, other in zip(optimizer.param_groups, saved["param_groups"], strict=True):
+    groups = [dict(group) for group in optimizer.param_groups]
+    for own, other in zip(groups, saved["param_groups"], strict=True):
         for name in own.keys() & other.keys() - {"params", "lr"}:  # versions of torch may add names
             if own[name] != other[name] or type(own[name]) is not type(other[name]):
-                raise _damaged(f"its optimizer has {name} {other[name]!r:.40}, expected {own[name]!r:.40}")
+                raise _damaged(f"its optimizer has {name} {brief(other[name], 40)}, expected {brief(own[name], 40)}")
     optimizer.load_state_dict(saved)
-    _check_shapes(optimizer)
+    for own, loaded in zip(groups, optimizer.param_groups, strict=True):
+        if missing := sorted(own.keys() - loaded.keys()):  # torch has filled in the names that its versions added
+            raise _damaged(f"its optimizer has no {missing[0]}")
+    _check_state(optimizer)
 
 
-def _check_shapes(optimizer: Optimizer) -> None:
-    names = {frozenset(state) for state in optimizer.state.values()}
-    if len(names) > 1:
-        raise _damaged("its optimizer keeps different values for different parameters")
+def _check_state(optimizer: Optimizer) -> None:
+    """Raise `InputError` unless every parameter has what the optimizer keeps, as it would have made it."""
+    expected = {"momentum_buffer"} if isinstance(optimizer, SGD) else {"step", "exp_avg", "exp_avg_sq"}
+    may_be_empty = isinstance(optimizer, SGD) and not optimizer.defaults["momentum"]
+    for state in optimizer.state.values():
+        if state.keys() != expected and not (may_be_empty and not state):
+            raise _damaged(f"its optimizer keeps {brief(sorted(state), 100)}, expected {sorted(expected)}")
     for parameter, state in optimizer.state.items():
         for name, value in state.items():
             shape = () if name == "step" else parameter.shape
@@ -77,9 +84,7 @@ def _is_count(value: Any, most: int) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return (
-        isinstance(value, (int, float)) and not isinstance(value, bool) and (value != value or isfinite(float(value)))
-    )
+    return is_finite(value) or (isinstance(value, float) and isnan(value))
 
 
 def _damaged(reason: str) -> InputError:

@@ -4,7 +4,7 @@ from labelkin.runs._engines.attempt import Event, Job, run_here, train_job
 from labelkin.runs._engines.fleet import FleetJobs, fleets_of, run_in_fleets
 from labelkin.runs._engines.mps import cuda_mps
 from labelkin.runs._engines.processes import run_in_processes
-from labelkin.runs._engines.ray import run_on_ray
+from labelkin.runs._engines.ray import drop_lost_tokens, run_on_ray
 
 ENGINES = ("local", "ray")
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "FleetJobs",
     "Job",
     "cuda_mps",
+    "drop_lost_tokens",
     "fleets_of",
     "run_here",
     "run_in_fleets",

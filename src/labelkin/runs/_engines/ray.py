@@ -4,6 +4,7 @@ import os
 import secrets
 import socket
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from labelkin._checks import InputError
 from labelkin._extras import require
 from labelkin.runs._engines.attempt import Event, Job, Retries, train_job
 from labelkin.runs._workspace import DataCache
+
+TOKEN = ".ray-"  # how the names of tokens begin
 
 
 def run_on_ray(
@@ -22,16 +25,37 @@ def run_on_ray(
     """
     ray: Any = require("ray", extra="ray", use="--engine ray")
     connected_here = _connect(ray, address)
-    token = store.resolve() / f".ray-{secrets.token_hex(8)}"
-    token.touch()
     try:
-        limit, gpus = _shares(ray, count)
-        remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=0, max_calls=0)(_train_on_node)
-        yield from _drive(ray, remote, jobs, limit, token)
+        with _token(store.resolve()) as token:
+            limit, gpus = _shares(ray, count)
+            remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=0, max_calls=0)(_train_on_node)
+            yield from _drive(ray, remote, jobs, limit, token)
     finally:
-        token.unlink(missing_ok=True)
         if connected_here:
             ray.shutdown()
+
+
+@contextmanager
+def _token(store: Path) -> Iterator[Path]:
+    """Yield a file in the store that only nodes with the same file system have; it is locked while it is used."""
+    from filelock import FileLock
+
+    token = store / f"{TOKEN}{secrets.token_hex(8)}"
+    with FileLock(token):
+        token.touch()
+        try:
+            yield token
+        finally:
+            token.unlink(missing_ok=True)
+
+
+def drop_lost_tokens(store: Path) -> None:
+    """Delete the tokens of commands that were killed: nobody holds their locks."""
+    from filelock import FileLock, Timeout
+
+    for token in store.glob(f"{TOKEN}*"):
+        with suppress(Timeout), FileLock(token, timeout=0):
+            token.unlink(missing_ok=True)
 
 
 def _connect(ray: Any, address: str | None) -> bool:
