@@ -83,6 +83,7 @@ def training_lines(limits: Sequence[float], first: float) -> Callable[[Any], Ite
 
 def fleet_lines(found: Any) -> Iterator[Line]:
     yield Line(f"fleet of {found['members']} {found['backbone']}", found["throughput"], 8, "x alone", at_least=True)
+    yield Line("fleet: difference in the loss of the first steps", found["loss_difference"], 0.01, "of alone")
 
 
 def linear_lines(found: Any) -> Iterator[Line]:
@@ -244,13 +245,15 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("build/gpu"), help="folder for JSON files, logs and the table")
     parser.add_argument("--trees", type=Path, help="folder with imagenet.csv and inat21.csv; default: generated trees")
     parser.add_argument("--seconds", type=float, default=360, help="time for everything")
-    parser.add_argument("--only", default="", help="run what has one of these names, separated by commas; the tests are 'tests'")
+    parser.add_argument("--only", default="", help="names of parts to run, separated by commas; the tests are 'tests'")
     parser.add_argument("--small", action="store_true", help="small sizes")
     options = parser.parse_args(given)
     session = Session(options.out, options.seconds, judged=not options.small)
     names = {name.strip() for name in options.only.split(",")} if options.only else {"tests", *(s.name for s in STEPS)}
     if unknown := names - {"tests", *(s.name for s in STEPS)}:
-        parser.error(f"--only: unknown {', '.join(sorted(unknown))}; choose from tests, {', '.join(s.name for s in STEPS)}")
+        parser.error(
+            f"--only: unknown {', '.join(sorted(unknown))}; choose from tests, {', '.join(s.name for s in STEPS)}"
+        )
     if "tests" in names:
         session.test("kernel-tests", SMALL_TESTS if options.small else KERNEL_TESTS)
         if not options.small:
