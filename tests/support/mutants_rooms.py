@@ -8,6 +8,27 @@ CALIBRATED = "test_calibrated.py"
 
 ROOM_MUTANTS = [
     Mutant(
+        "kernels: common ancestors in depth-first order of both classes",
+        "functional/_kernels/index.py",
+        "depths[:, order] = depths.copy()",
+        "depths = depths.copy()",
+        "test_kernels.py -k rings_are_depths",
+    ),
+    Mutant(
+        "kernels: a node above overwrites the depth of common ancestors",
+        "functional/_kernels/index.py",
+        'for node in np.argsort(length, kind="stable"):',
+        'for node in np.argsort(-length, kind="stable"):',
+        "test_kernels.py -k rings_are_depths",
+    ),
+    Mutant(
+        "bench: a member of a fleet is compared with another run",
+        "bench/_fleet.py",
+        "_loss(runs.alone(seed).fit())",
+        "_loss(runs.alone(seed + 1).fit())",
+        f"{BENCH} -k fleet",
+    ),
+    Mutant(
         "data: coarse labels name the class",
         "data/_coarse.py",
         "names[node] for node in parents[moved.targets.numpy()]",

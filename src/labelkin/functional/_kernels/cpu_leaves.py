@@ -28,7 +28,7 @@ def edge_weights(depth: Tensor, length: Tensor, options: Sequence[float]) -> Ten
 
 def intervals(operands: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
     """Return the intervals below the nodes on the path (n, L + 1), padded with the target's interval, and the lengths (n,)."""
-    target, _, first, last, path, lengths = operands
+    target, _, first, last, path, lengths = operands[:6]
     length = lengths[target]
     steps = torch.arange(path.shape[1] + 1, device=target.device)
     nodes = torch.nn.functional.pad(path[first[target]], (1, 0)).long()

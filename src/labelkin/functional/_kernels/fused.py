@@ -25,7 +25,7 @@ COMPOSED: dict[str, Callable[[Tensor, Operands, Options], Tensor]] = {
     "classes": composed.classes,
 }
 SAVED: dict[str, Callable[[Operands], int]] = {
-    "leaves": lambda operands: operands[4].shape[1] + 1,
+    "leaves": lambda operands: (operands[4].shape[1] + 1) * (2 if len(operands) > 6 else 1),
     "nodes": composed.saved_by_nodes,
     "classes": lambda operands: 2,
 }
