@@ -152,6 +152,22 @@ def test_many_nodes_at_different_depths(loss, scale, device):
 
 
 @pytest.mark.parametrize("loss", ["hxe", "ancestors"])
+@pytest.mark.parametrize("leaves", [7, 75])
+def test_a_row_without_open_classes(loss, leaves, device):
+    _, ours, reference = TREE_LOSSES[loss]
+    taxonomy = random_taxonomy(np.random.default_rng(6), leaves, "unbalanced")
+    index, logits = index_on(device, taxonomy), drawn(5, 3, leaves).to(device)
+    target = torch.as_tensor(taxonomy.leaves[:3].copy(), device=device)
+    logits[1] = -math.inf
+    losses, grad = with_gradient(partial(ours, tree=index), logits, target)
+    expected = with_gradient(partial(reference, tree=index), logits.double(), target)
+    assert losses[1].isposinf()
+    assert (grad[1] == 0).all()
+    for found, wanted in zip((losses, grad), expected, strict=True):
+        torch.testing.assert_close(found[::2].double(), wanted[::2], atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["hxe", "ancestors"])
 def test_rows_too_wide_for_one_program(loss, device, monkeypatch):
     """The kernels that read a row ring by ring."""
     monkeypatch.setattr(fused_losses, "WHOLE_ROWS", 0)
@@ -160,6 +176,7 @@ def test_rows_too_wide_for_one_program(loss, device, monkeypatch):
     test_odd_widths(loss, 75, device)
     test_a_target_far_below_the_best_logit_has_loss_and_gradient(loss, device)
     test_classes_masked_off_the_path(loss, device)
+    test_a_row_without_open_classes(loss, 75, device)
 
 
 @pytest.mark.parametrize("tree", KINDS)
