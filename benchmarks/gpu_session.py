@@ -83,6 +83,7 @@ def training_lines(limits: Sequence[float], first: float) -> Callable[[Any], Ite
 
 def fleet_lines(found: Any) -> Iterator[Line]:
     yield Line(f"fleet of {found['members']} {found['backbone']}", found["throughput"], 8, "x alone", at_least=True)
+    yield Line("fleet: difference in the loss of the first steps", found["loss_difference"], 0.01, "of alone")
 
 
 def linear_lines(found: Any) -> Iterator[Line]:

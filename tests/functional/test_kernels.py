@@ -18,6 +18,7 @@ from labelkin.functional import TreeIndex, tree_index
 from labelkin.functional import _kernels as kernels
 from labelkin.functional._kernels import cpu_leaves
 from labelkin.functional._kernels import losses as fused_losses
+from labelkin.functional._kernels.index import rings
 from support import reference
 from support.numeric import GAP
 from support.trees import KINDS, named, random_taxonomy
@@ -138,6 +139,56 @@ def test_a_target_far_below_the_best_logit_has_loss_and_gradient(loss, device):
     loss_found, grad = check(partial(ours, tree=index), partial(reference, tree=index), logits, target)
     assert loss_found.item() > GAP / 3
     assert grad[0, 0] < -0.1
+
+
+@every_loss
+@pytest.mark.parametrize("scale", [2.0, 60.0])
+def test_many_nodes_at_different_depths(loss, scale, device):
+    """More uneven nodes, children and edges than a tile of a kernel has; with large logits, most subtrees round to 0."""
+    draw = np.random.default_rng(2)
+    taxonomy = named([-1, *(int(draw.integers(node)) for node in range(1, 500)), *[7] * 40])
+    nodes = [*taxonomy.leaves[::70], *range(1, 400, 80)]
+    check_tree(loss, taxonomy, device, nodes, scale=scale)
+
+
+@pytest.mark.parametrize("loss", ["hxe", "ancestors"])
+@pytest.mark.parametrize("leaves", [7, 75])
+def test_a_row_without_open_classes(loss, leaves, device):
+    _, ours, reference = TREE_LOSSES[loss]
+    taxonomy = random_taxonomy(np.random.default_rng(6), leaves, "unbalanced")
+    index, logits = index_on(device, taxonomy), drawn(5, 3, leaves).to(device)
+    target = torch.as_tensor(taxonomy.leaves[:3].copy(), device=device)
+    logits[1] = -math.inf
+    losses, grad = with_gradient(partial(ours, tree=index), logits, target)
+    expected = with_gradient(partial(reference, tree=index), logits.double(), target)
+    assert losses[1].isposinf()
+    assert (grad[1] == 0).all()
+    for found, wanted in zip((losses, grad), expected, strict=True):
+        torch.testing.assert_close(found[::2].double(), wanted[::2], atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["hxe", "ancestors"])
+def test_rows_too_wide_for_one_program(loss, device, monkeypatch):
+    """The kernels that read a row ring by ring."""
+    monkeypatch.setattr(fused_losses, "WHOLE_ROWS", 0)
+    for tree in KINDS:
+        test_tree_losses_are_their_definitions(loss, tree, device)
+    test_odd_widths(loss, 75, device)
+    test_a_target_far_below_the_best_logit_has_loss_and_gradient(loss, device)
+    test_classes_masked_off_the_path(loss, device)
+    test_a_row_without_open_classes(loss, 75, device)
+
+
+@pytest.mark.parametrize("tree", KINDS)
+def test_rings_are_depths_of_common_ancestors(tree):
+    taxonomy = random_taxonomy(np.random.default_rng(4), 12, tree)
+    parents, leaves = taxonomy.parents.tolist(), taxonomy.leaves.tolist()
+    paths = [{0, *reference.path(parents, leaf)} for leaf in leaves]
+    index = tree_index(taxonomy)
+    found, place = rings(index), kernels.path_index(index).first[taxonomy.leaves]
+    for row, ours in enumerate(paths):
+        assert found[place[row]].tolist() == [len(ours & theirs) - 1 for theirs in paths]
+    assert rings(index) is found
 
 
 @every_loss

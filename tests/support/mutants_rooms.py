@@ -8,6 +8,48 @@ CALIBRATED = "test_calibrated.py"
 
 ROOM_MUTANTS = [
     Mutant(
+        "kernels: common ancestors in depth-first order of both classes",
+        "functional/_kernels/index.py",
+        "depths[:, order] = depths.copy()",
+        "depths = depths.copy()",
+        "test_kernels.py -k rings_are_depths",
+    ),
+    Mutant(
+        "kernels: a node above overwrites the depth of common ancestors",
+        "functional/_kernels/index.py",
+        'for node in np.argsort(length, kind="stable"):',
+        'for node in np.argsort(-length, kind="stable"):',
+        "test_kernels.py -k rings_are_depths",
+    ),
+    Mutant(
+        "kernels: the softmax gives the gradient of subtrees that it rounds to 0",
+        "functional/_kernels/cpu_leaves.py",
+        "far = ((gap > WIDEST_GAP).any(-1) | masked[:, 0])",
+        "far = masked[:, 0]",
+        "test_kernels.py -k far_below",
+    ),
+    Mutant(
+        "kernels: a row whose classes are all masked has a gradient",
+        "functional/_kernels/cpu_leaves.py",
+        "far = ((gap > WIDEST_GAP).any(-1) | masked[:, 0])",
+        "far = (gap > WIDEST_GAP).any(-1)",
+        "test_kernels.py -k without_open_classes",
+    ),
+    Mutant(
+        "kernels: sums that are rounded to 0 are taken for exact",
+        "functional/_kernels/cpu_leaves.py",
+        "(middle < least) | (total < exp(-WIDEST_GAP))",
+        "(middle < least)",
+        "test_kernels.py -k far_below",
+    ),
+    Mutant(
+        "bench: a member of a fleet is compared with another run",
+        "bench/_fleet.py",
+        "_loss(runs.alone(seed).fit())",
+        "_loss(runs.alone(seed + 1).fit())",
+        f"{BENCH} -k fleet",
+    ),
+    Mutant(
         "data: coarse labels name the class",
         "data/_coarse.py",
         "names[node] for node in parents[moved.targets.numpy()]",

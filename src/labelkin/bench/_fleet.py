@@ -1,5 +1,7 @@
 """Time of training many small networks as one batched model, against one after another in the same process."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from statistics import median
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -10,10 +12,23 @@ from labelkin._checks import check_count
 from labelkin.bench._measure import Machine, machine
 from labelkin.bench._training import Clock
 from labelkin.data import ArraySplit, Dataset
-from labelkin.training import Classify, Fleet, FleetMember, Settings, Trainer, build_model, context_for
+from labelkin.training import (
+    Classify,
+    Fleet,
+    FleetMember,
+    Model,
+    Progress,
+    Settings,
+    Silent,
+    Trained,
+    Trainer,
+    build_model,
+    context_for,
+)
 
 CLASSES = 10
 ALONE = 2  # runs that are timed one after another
+COMPARED = 24  # steps whose losses are compared: enough to be captured, too few for rounding to grow
 
 
 class FleetTimes(NamedTuple):
@@ -31,7 +46,8 @@ class FleetTimes(NamedTuple):
         fleet: The median time of the steps of an epoch of all members together.
         fleet_end: The median time of their evaluation.
         begun: The time from the start of the fleet until the first step is done.
-        loss_difference: The largest relative difference in the last loss between a member and the same run alone.
+        loss_difference: The largest relative difference between a member and the same run alone in the mean loss of the first
+            24 steps. Later losses say nothing: a small network may leave a plateau epochs earlier or later by rounding alone.
         note: Why the steps of the fleet were not captured; None if they were or were not meant to be.
 
     Example:
@@ -99,13 +115,7 @@ def time_fleet(
     """
     for name, value, least in (("members", members, 2), ("samples", samples, 6 * CLASSES), ("epochs", epochs, 2)):
         check_count(name, value, least=least)
-    dataset = _gray_images(samples, size)
-    context = context_for(dataset, None)
-    task = Classify(dataset, context.tree())
-    settings = [
-        Settings(epochs=epochs, batch_size=batch, optimizer="sgd", lr=0.01, seed=seed) for seed in range(members)
-    ]
-    models = [build_model(objective, {}, backbone, dataset.shape, context, seed=seed) for seed in range(members)]
+    runs = _Runs(objective, backbone, _gray_images(samples, size), batch, epochs)
     clocks: list[Clock] = []
 
     def clock(steps: int) -> Clock:
@@ -113,22 +123,12 @@ def time_fleet(
         return clocks[-1]
 
     begun = perf_counter()
-    fleet = Fleet(
-        [FleetMember(model, task, own) for model, own in zip(models, settings, strict=True)],
-        [objective] * members,
-        progress=clock,
-    )
-    results = fleet.fit()
+    fleet = runs.fleet(members, clock)
+    _trained(fleet)
     assert clocks[0].first is not None
     begun = clocks[0].first - begun
-    losses = []
     for seed in range(ALONE):
-        model = build_model(objective, {}, backbone, dataset.shape, context, seed=seed)
-        trained = Trainer(model, task, settings[seed], progress=clock).fit()
-        result = results[seed]
-        if isinstance(result, Exception):
-            raise result
-        losses.append(result.history[-1]["loss"] / trained.history[-1]["loss"] - 1)
+        runs.alone(seed, clock).fit()
     return FleetTimes(
         machine=machine("cuda" if torch.cuda.is_available() else "cpu"),
         backbone=backbone,
@@ -141,9 +141,56 @@ def time_fleet(
         fleet=median(clocks[0].epochs()),
         fleet_end=median(clocks[0].ends()),
         begun=begun,
-        loss_difference=max(map(abs, losses)),
+        loss_difference=_first_difference(
+            _Runs(objective, backbone, _gray_images(COMPARED * batch, size), batch, epochs=1), members
+        ),
         note=fleet.steps.not_captured,
     )
+
+
+class _Runs:
+    """Runs that differ in the seed, as members of a fleet or alone."""
+
+    def __init__(self, objective: str, backbone: str, dataset: Dataset, batch: int, epochs: int) -> None:
+        self.objective, self.backbone, self.dataset = objective, backbone, dataset
+        self.context = context_for(dataset, None)
+        self.task = Classify(dataset, self.context.tree())
+        self.settings = Settings(epochs=epochs, batch_size=batch, optimizer="sgd", lr=0.01)
+
+    def fleet(self, members: int, progress: Callable[[int], Progress] = lambda steps: Silent()) -> Fleet:
+        """Return a fleet with the seeds from 0 on."""
+        made = [FleetMember(self._model(seed), self.task, self._settings(seed)) for seed in range(members)]
+        return Fleet(made, [self.objective] * members, progress=progress)
+
+    def alone(self, seed: int, progress: Callable[[int], Progress] = lambda steps: Silent()) -> Trainer:
+        """Return the run with a seed."""
+        return Trainer(self._model(seed), self.task, self._settings(seed), progress=progress)
+
+    def _model(self, seed: int) -> Model:
+        return build_model(self.objective, {}, self.backbone, self.dataset.shape, self.context, seed=seed)
+
+    def _settings(self, seed: int) -> Settings:
+        return replace(self.settings, seed=seed)
+
+
+def _first_difference(runs: _Runs, members: int) -> float:
+    """Return the largest relative difference in loss between the first and last members and the same runs alone."""
+    trained = _trained(runs.fleet(members))
+    return max(abs(_loss(trained[seed]) / _loss(runs.alone(seed).fit()) - 1) for seed in (0, members - 1))
+
+
+def _trained(fleet: Fleet) -> list[Trained]:
+    """Train a fleet, and raise the error of a member that failed."""
+    found = []
+    for result in fleet.fit():
+        if isinstance(result, Exception):
+            raise result
+        found.append(result)
+    return found
+
+
+def _loss(trained: Trained) -> float:
+    return trained.history[-1]["loss"]
 
 
 def _gray_images(samples: int, size: int) -> Dataset:

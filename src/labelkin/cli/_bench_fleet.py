@@ -46,7 +46,8 @@ def fleet(
     say_table(("", "steps", "evaluation"), rows)
     say(
         f"The fleet has {found.throughput:.2f} x the throughput of one after another, {found.step_throughput:.2f} x without "
-        f"evaluation. Its losses differ by at most {found.loss_difference:.1e}; its first step took {found.begun:.1f} s."
+        f"evaluation. The losses of the first steps differ by at most {found.loss_difference:.1e}; the first one took "
+        f"{found.begun:.1f} s."
     )
     if found.note:
         say(f"Not captured: {found.note}.")

@@ -57,13 +57,17 @@ def _product(
     """Return the convolution of images (n, C, H, W), or None if it is of another form."""
     if isinstance(padding, str) or groups != 1 or _pair(dilation) != (1, 1) or images.dim() != 4:
         return None
-    kernel, pad, step = tuple(weight.shape[-2:]), _pair(padding), _pair(stride)
-    height = (images.shape[-2] + 2 * pad[0] - kernel[0]) // step[0] + 1
-    columns = F.unfold(images, kernel, padding=pad, stride=step)
+    (high, wide), (tall, broad), (down, right) = weight.shape[-2:], _pair(padding), _pair(stride)
+    windows = (
+        F.pad(images, (broad, broad, tall, tall)).unfold(-2, high, down).unfold(-2, wide, right)
+    )  # n, C, H, W, h, w
+    columns = (
+        windows.permute(0, 1, 4, 5, 2, 3).flatten(1, 3).flatten(2)
+    )  # one copy; `F.unfold` launches a kernel per image
     product = weight.flatten(1) @ columns
     if bias is not None:
         product = product + bias.unsqueeze(-1)
-    return product.reshape(*product.shape[:-1], height, -1)
+    return product.reshape(*product.shape[:-1], windows.shape[2], -1)
 
 
 def _pair(value: Any) -> tuple[int, int]:

@@ -1,11 +1,13 @@
 """CPU: losses on the path through a flat softmax, in closed form (the equations are in `triton_leaves`).
 
-Rows are cut into blocks. Prefix sums over blocks, in float64, give the sum of the blocks inside each interval of a path,
-and the partial blocks at its ends are read one by one. A difference of prefix sums is inexact if the interval is a small
-part of the whole sum; such rows are computed again without prefix sums.
+Rows of the softmax are cut into blocks. Prefix sums over blocks, in float64, give the sum of the blocks inside each interval of
+a path, and the partial blocks at its ends are read one by one. A difference of prefix sums is inexact if the interval is a
+small part of the whole sum; such rows are computed again without prefix sums. The gradient is the softmax times one factor in
+each ring, `A_r exp(S_0 - S_r)`; rows in which a factor would overflow are computed without the softmax.
 """
 
 from collections.abc import Sequence
+from math import exp
 
 import torch
 from torch import Tensor
@@ -14,6 +16,7 @@ BLOCK = 32
 EXACT_ROWS = 64  # rows computed at once without prefix sums
 NEAR_ROWS = 16  # rows computed at once otherwise, so that they stay in the cache between operations
 SMALLEST_SHARE = {torch.float32: 1e-8, torch.float64: 1e-3}
+WIDEST_GAP = 50.0  # between S_0 and S_r; with more, probabilities below the node may be rounded to 0
 
 
 def lowest(dtype: torch.dtype) -> float:
@@ -28,7 +31,7 @@ def edge_weights(depth: Tensor, length: Tensor, options: Sequence[float]) -> Ten
 
 def intervals(operands: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
     """Return the intervals below the nodes on the path (n, L + 1), padded with the target's interval, and the lengths (n,)."""
-    target, _, first, last, path, lengths = operands
+    target, _, first, last, path, lengths = operands[:6]
     length = lengths[target]
     steps = torch.arange(path.shape[1] + 1, device=target.device)
     nodes = torch.nn.functional.pad(path[first[target]], (1, 0)).long()
@@ -59,37 +62,51 @@ def exact(logits: Tensor, lo: Tensor, hi: Tensor) -> Tensor:
 def forward(logits: Tensor, operands: Sequence[Tensor], options: Sequence[float]) -> tuple[Tensor, Tensor]:
     ordered = _ordered(logits, operands[1])
     lo, hi, length = intervals(operands)
-    lse, doubtful = _by_blocks(ordered, lo, hi)
+    saved = ordered.new_empty(len(ordered), lo.shape[1] + ordered.shape[1])
+    lse, probs = _kept(saved, lo.shape[1])
+    found, doubtful = _by_blocks(ordered, lo, hi, probs)
+    lse.copy_(found)
     for rows in torch.split(doubtful.nonzero().flatten(), EXACT_ROWS):
         lse[rows] = exact(ordered[rows], lo[rows], hi[rows])
-    return path_loss(lse, length, options, lowest(logits.dtype)), lse
+    return path_loss(lse, length, options, lowest(logits.dtype)), saved
 
 
-def backward(grad: Tensor, logits: Tensor, lse: Tensor, operands: Sequence[Tensor], options: Sequence[float]) -> Tensor:
-    ordered = _ordered(logits, operands[1])
+def _kept(saved: Tensor, depths: int) -> tuple[Tensor, Tensor]:
+    """Return the log-sum-exps (n, depths) and the softmax (n, K) in depth-first order, which lie one after the other."""
+    lse, probs = saved.view(-1).split([len(saved) * depths, len(saved) * (saved.shape[1] - depths)])
+    return lse.view(-1, depths), probs.view(len(saved), -1)
+
+
+def backward(
+    grad: Tensor, logits: Tensor, saved: Tensor, operands: Sequence[Tensor], options: Sequence[float]
+) -> Tensor:
     lo, hi, length = intervals(operands)
+    lse, probs = _kept(saved, lo.shape[1])
     masked = lse < lowest(logits.dtype)  # all leaves of the node are masked and get no gradient
     share = _shares(lse, length, options, masked) * grad[:, None]
     lse = lse.masked_fill(masked, 0)
-    levels = lo.shape[1] - 1
+    levels, classes = lo.shape[1] - 1, probs.shape[1]
     bounds = torch.cat([lo[:, 1:], hi[:, 1:].flip(-1)], -1)
 
-    def ring(places: Tensor) -> Tensor:
+    def ring(bounds: Tensor, places: Tensor) -> Tensor:
         passed = torch.searchsorted(bounds, places, right=True)
         return torch.minimum(passed, 2 * levels - passed)
 
-    classes = ordered.shape[1]
+    gap = (lse[:, :1] - lse).masked_fill(masked, 0)
+    factor = share * gap.clamp_max(WIDEST_GAP).exp()
     starts = torch.arange(0, classes, BLOCK).expand(len(lo), -1).contiguous()
-    rings = ring(starts)
-    result = torch.empty_like(ordered)
-    for rows in _slices(len(ordered)):
-        for values, out, at in _blocks(ordered[rows], result[rows], rings[rows]):
-            torch.sub(values, lse[rows].gather(1, at).unsqueeze(-1), out=out)
-            out.exp_().mul_(share[rows].gather(1, at).unsqueeze(-1))
     ends = (bounds // BLOCK).clamp_max(starts.shape[1] - 1)
     edges = (ends[..., None] * BLOCK + torch.arange(BLOCK)).flatten(1).clamp_max(classes - 1)
-    at = ring(edges)
-    result.scatter_(1, edges, torch.exp(ordered.gather(1, edges) - lse.gather(1, at)) * share.gather(1, at))
+    of_blocks, of_edges = (factor.gather(1, ring(bounds, places)) for places in (starts, edges))
+    result = torch.empty_like(probs)
+    for values, out, factors in _blocks(probs, result, of_blocks):
+        torch.mul(values, factors.unsqueeze(-1), out=out)
+    result.scatter_(1, edges, probs.gather(1, edges).mul_(of_edges))
+    far = ((gap > WIDEST_GAP).any(-1) | masked[:, 0]).nonzero().flatten()
+    for rows in torch.split(far, EXACT_ROWS):
+        ordered = _ordered(logits[rows], operands[1])
+        at = ring(bounds[rows], torch.arange(classes).expand(len(rows), -1).contiguous())
+        result[rows] = torch.exp(ordered - lse[rows].gather(1, at)) * share[rows].gather(1, at)
     order = operands[1]
     result = result.index_select(1, order.argsort()) if order.numel() else result
     return result.to(logits.dtype)
@@ -101,17 +118,17 @@ def _ordered(logits: Tensor, order: Tensor) -> Tensor:
     return values if values.dtype == torch.float64 else values.float()
 
 
-def _by_blocks(logits: Tensor, lo: Tensor, hi: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the log-sum-exp of every interval, and a mask (n,) of the rows in which it is not exact."""
+def _by_blocks(logits: Tensor, lo: Tensor, hi: Tensor, probs: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the log-sum-exp of every interval, and a mask (n,) of the rows in which it is not exact; fill the softmax."""
     classes, whole = logits.shape[1], logits.shape[1] // BLOCK
-    top = logits.amax(-1, keepdim=True)
-    top = torch.where(top.isfinite(), top, 0)
-    sums = logits.new_empty(len(logits), whole)
-    cut = whole * BLOCK
-    scaled = logits.new_empty(min(len(logits), NEAR_ROWS), cut)
+    sums, highest = logits.new_empty(len(logits), whole), logits.new_empty(len(logits), 1)
     for rows in _slices(len(logits)):
-        part = torch.sub(logits[rows, :cut], top[rows], out=scaled[: len(sums[rows])]).exp_()
-        torch.sum(torch.unflatten(part, 1, (whole, BLOCK)), -1, out=sums[rows])
+        part = torch.softmax(logits[rows], -1, out=probs[rows])
+        torch.amax(part, -1, keepdim=True, out=highest[rows])
+        torch.sum(torch.unflatten(part[:, : whole * BLOCK], 1, (whole, BLOCK)), -1, out=sums[rows])
+    top = logits.amax(-1, keepdim=True) - highest.log()  # S_0; NaN in rows whose classes are all masked
+    shut = top.isnan()
+    top, sums = top.masked_fill(shut, 0), sums.masked_fill(shut, 0)
     prefix = torch.nn.functional.pad(sums.double().cumsum(-1), (1, 0))
     begin, end = -(-lo // BLOCK), hi // BLOCK
     middle = torch.where(begin < end, prefix.gather(1, end) - prefix.gather(1, begin.clamp_max(whole)), 0)
@@ -122,30 +139,27 @@ def _by_blocks(logits: Tensor, lo: Tensor, hi: Tensor) -> tuple[Tensor, Tensor]:
     right_inside = right < hi[..., None]
     places = torch.cat([left, right], -1).clamp_max(classes - 1)
     inside = torch.cat([left_inside, right_inside], -1)
-    found = logits.gather(1, places.flatten(1)).view_as(places).masked_fill(~inside, float("-inf"))
-    ends = found.logsumexp(-1).double()
-    lse = torch.logaddexp(ends, top.double() + middle.log())
+    found = probs.gather(1, places.flatten(1)).view_as(places).masked_fill_(~inside | shut[..., None], 0)
+    total = middle + found.sum(-1, dtype=torch.float64)
     least = prefix[:, -1:] * SMALLEST_SHARE[logits.dtype]
-    matters = top.double() + least.log() > ends - 40
-    doubtful = (begin < end) & (middle < least) & matters
-    return lse.to(logits.dtype), doubtful.any(-1)
+    doubtful = (begin < end) & (middle < least) | (total < exp(-WIDEST_GAP))
+    return (top.double() + total.log()).to(logits.dtype), doubtful.any(-1)
 
 
 def _slices(rows: int) -> list[slice]:
     return [slice(start, min(start + NEAR_ROWS, rows)) for start in range(0, rows, NEAR_ROWS)]
 
 
-def _blocks(values: Tensor, out: Tensor, rings: Tensor) -> list[tuple[Tensor, Tensor, Tensor]]:
-    """Return the full blocks (n, blocks, BLOCK) and the last, shorter one if columns remain, with their rings."""
+def _blocks(values: Tensor, out: Tensor, factors: Tensor) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """Return the full blocks (n, blocks, BLOCK) and the last, shorter one if columns remain, with their factors."""
     whole = values.shape[1] // BLOCK
     cut = whole * BLOCK
     parts = []
     if whole:
-        shape = (whole, BLOCK)
-        cuts = [torch.unflatten(part[:, :cut], 1, shape) for part in (values, out)]
-        parts.append((cuts[0], cuts[1], rings[:, :whole]))
+        cuts = [torch.unflatten(part[:, :cut], 1, (whole, BLOCK)) for part in (values, out)]
+        parts.append((cuts[0], cuts[1], factors[:, :whole]))
     if cut < values.shape[1]:
-        parts.append((values[:, None, cut:], out[:, None, cut:], rings[:, whole:]))
+        parts.append((values[:, None, cut:], out[:, None, cut:], factors[:, whole:]))
     return parts
 
 

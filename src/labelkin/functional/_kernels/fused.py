@@ -24,10 +24,14 @@ COMPOSED: dict[str, Callable[[Tensor, Operands, Options], Tensor]] = {
     "nodes": composed.nodes,
     "classes": composed.classes,
 }
-SAVED: dict[str, Callable[[Operands], int]] = {
-    "leaves": lambda operands: operands[4].shape[1] + 1,
-    "nodes": composed.saved_by_nodes,
-    "classes": lambda operands: 2,
+SAVED: dict[str, Callable[[Operands, bool], int]] = {  # columns of what is saved, without and with Triton
+    "leaves": lambda operands, triton: (
+        (operands[4].shape[1] + 1) * (2 if len(operands) > 6 else 1)
+        if triton
+        else operands[4].shape[1] + 1 + operands[4].shape[0]
+    ),
+    "nodes": lambda operands, triton: composed.saved_by_nodes(operands),
+    "classes": lambda operands, triton: 2,
 }
 
 
@@ -67,9 +71,13 @@ def fused(kind: str, logits: Tensor, target: Tensor, operands: Operands, options
     return loss.to(dtype).reshape(target.shape)
 
 
+def _by_triton(logits: Tensor) -> bool:
+    return uses_triton(logits) and logits.dtype in FLOATS
+
+
 def module(kind: str, logits: Tensor) -> Any:
     """Return the module with the kernels of a kind for the device of the logits; without Triton, torch operations."""
-    backend = "triton" if uses_triton(logits) and logits.dtype in FLOATS else "cpu"
+    backend = "triton" if _by_triton(logits) else "cpu"
     return import_module(f"labelkin.functional._kernels.{backend}_{kind}")
 
 
@@ -102,7 +110,9 @@ def _fused(kind: str, logits: Tensor, operands: list[Tensor], options: list[floa
 def _(kind: str, logits: Tensor, operands: list[Tensor], options: list[float]) -> tuple[Tensor, Tensor]:
     dtype = torch.float64 if logits.dtype == torch.float64 else torch.float32
     rows = logits.shape[0]
-    return logits.new_empty(rows, dtype=dtype), logits.new_empty((rows, SAVED[kind](operands)), dtype=dtype)
+    return logits.new_empty(rows, dtype=dtype), logits.new_empty(
+        (rows, SAVED[kind](operands, _by_triton(logits))), dtype=dtype
+    )
 
 
 @torch.library.custom_op("labelkin::fused_backward", mutates_args=())

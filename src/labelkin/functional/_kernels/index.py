@@ -55,6 +55,7 @@ class PathIndex(NamedTuple):
 
 DEEPEST = 64  # depth up to which the paths of all classes are kept as one table
 _CACHE: Any = WeakIdKeyDictionary()
+_RINGS: Any = WeakIdKeyDictionary()
 
 
 def is_shallow(tree: TreeIndex) -> bool:
@@ -68,6 +69,30 @@ def path_index(tree: TreeIndex) -> PathIndex:
     if stored is None:
         stored = _CACHE[tree.enter] = build(tree)
     return stored
+
+
+def rings(tree: TreeIndex) -> Tensor:
+    """Return the depth of the lowest common ancestor of two classes (K, K) as uint8; built once for each `tree.enter`.
+
+    Rows are classes in depth-first order, columns are in the order of the logits.
+    """
+    stored: Tensor | None = _RINGS.get(tree.enter)
+    if stored is None:
+        stored = _RINGS[tree.enter] = _build_rings(tree)
+    return stored
+
+
+def _build_rings(tree: TreeIndex) -> Tensor:
+    at = path_index(tree)
+    first, last, length, order = (_numpy(part) for part in (at.first, at.last, at.length, at.order))
+    classes = int(last[0])
+    depths = np.zeros((classes, classes), dtype=np.uint8)
+    for node in np.argsort(length, kind="stable"):
+        below = slice(first[node], last[node])
+        depths[below, below] = length[node]
+    if len(order):
+        depths[:, order] = depths.copy()
+    return torch.from_numpy(depths).to(tree.enter.device)
 
 
 def build(tree: TreeIndex) -> PathIndex:

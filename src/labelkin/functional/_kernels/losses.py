@@ -11,11 +11,12 @@ from torch import Tensor
 
 from labelkin.functional._kernels.cpu_leaves import lowest
 from labelkin.functional._kernels.fused import fused, supports, uses_triton
-from labelkin.functional._kernels.index import is_shallow, path_index
+from labelkin.functional._kernels.index import is_shallow, path_index, rings
 from labelkin.functional._tree import TreeIndex
 
 SMALL = 512  # up to this width, the composed forms are as fast on the CPU
 LITTLE = 2**15  # the same for fewer logits than this
+WHOLE_ROWS = 2048  # classes up to which the CUDA kernel has a table of common ancestors (4 MiB) and holds whole rows
 LARGEST_RAGGED = 4096  # largest G of `Ragged` that the CUDA kernel can hold
 
 
@@ -95,7 +96,10 @@ def hierarchical(logits: Tensor, target: Tensor, tree: TreeIndex, *, targets: st
 
 def _on_leaves(logits: Tensor, target: Tensor, tree: TreeIndex, weights: _Weights) -> Tensor:
     at = path_index(tree)
-    return fused("leaves", logits, target, [at.order, at.first, at.last, at.path, at.length], weights)
+    operands = [at.order, at.first, at.last, at.path, at.length]
+    if uses_triton(logits) and logits.shape[-1] <= WHOLE_ROWS:
+        operands.append(rings(tree))
+    return fused("leaves", logits, target, operands, weights)
 
 
 def _on_nodes(logits: Tensor, target: Tensor, tree: TreeIndex, weights: _Weights, mass: bool = False) -> Tensor:

@@ -139,11 +139,13 @@ def _rank_forward(
 ):  # fmt: skip
     row = tl.program_id(0) * tall + tl.arange(0, tall)
     present = row < rows
-    label = tl.load(target + row, mask=present, other=0)
+    label = tl.load(target + row, mask=present, other=0).to(tl.int32)
     lane = tl.arange(0, block)
     part = tl.arange(0, wide)
     known = part < rank
-    ours = tl.load(left + label[:, None] * rank + part[None, :], mask=known[None, :], other=0.0).to(tl.float32)
+    ours = tl.load(left + label.to(tl.int64)[:, None] * rank + part[None, :], mask=known[None, :], other=0.0).to(
+        tl.float32
+    )
     diagonal = tl.load(own + label).to(tl.float32)
     top = tl.full((tall, block), float("-inf"), tl.float32)
     total = tl.zeros((tall, block), tl.float32)
@@ -181,14 +183,16 @@ def _rank_backward(
 ):  # fmt: skip
     row = tl.program_id(0) * tall + tl.arange(0, tall)
     present = row < rows
-    label = tl.load(target + row, mask=present, other=0)
+    label = tl.load(target + row, mask=present, other=0).to(tl.int32)
     lane = tl.arange(0, block)
     part = tl.arange(0, wide)
     known = part < rank
     factor = tl.load(grad + row, mask=present, other=0.0).to(tl.float32)
     lse = tl.load(saved + row * 2, mask=present, other=0.0)
     mass = tl.load(saved + row * 2 + 1, mask=present, other=0.0) * factor
-    ours = tl.load(left + label[:, None] * rank + part[None, :], mask=known[None, :], other=0.0).to(tl.float32)
+    ours = tl.load(left + label.to(tl.int64)[:, None] * rank + part[None, :], mask=known[None, :], other=0.0).to(
+        tl.float32
+    )
     ours *= factor[:, None]
     diagonal = tl.load(own + label).to(tl.float32) * factor
     wide_row = row.to(tl.int64)[:, None]
@@ -214,7 +218,8 @@ def _shape(classes: int) -> dict[str, int]:
 
 def _rank_shape(rank: int) -> dict[str, int]:
     wide = max(16, triton.next_power_of_2(rank))
-    return {"tall": 16, "block": 128, "wide": wide, "num_warps": 8, "num_stages": 2}
+    shape = {"tall": 16, "block": 128, "wide": wide, "num_warps": 8, "num_stages": 2}
+    return {**shape, "maxnreg": 128} if wide <= 32 else shape  # two programs of 8 warps fit into a multiprocessor
 
 
 def _four(given):
