@@ -114,7 +114,7 @@ def check_number(
 def is_finite(value: Any) -> bool:
     """Return whether a value is a number, and no truth value, that a float can hold."""
     try:
-        return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
+        return not isinstance(value, bool) and isinstance(value, Real) and isfinite(value)
     except OverflowError:  # a whole number of more than 308 digits
         return False
 

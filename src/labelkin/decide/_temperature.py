@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import exp, inf, log
-from typing import Self, cast
+from typing import Self
 
 import torch
 from scipy.optimize import brentq
@@ -164,7 +164,7 @@ def _log_sharpness(logits: Tensor, target: Tensor) -> float | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # other samples may decide
         value = Temperature().fit(logits, target).value
-    return None if value in (None, COLDEST, HOTTEST) else -log(cast(float, value))
+    return None if value in (None, COLDEST, HOTTEST) else -log(value)
 
 
 def _newton(blocks: Callable[[], Iterator[tuple[Tensor, Tensor]]], true: float, start: float) -> float | None:

@@ -82,7 +82,7 @@ def read_decisions(folder: Path) -> Decisions | None:
     remedy = "train the run again"
     arrays = load_numpy(path, remedy)
     with refuse_damaged(path, remedy):
-        return _decisions({name: arrays[name] for name in Decisions._fields})  # type: ignore[call-overload]
+        return _decisions({name: arrays[name] for name in Decisions._fields})
 
 
 def _decisions(arrays: Mapping[str, npt.NDArray[Any]]) -> Decisions:

@@ -73,8 +73,8 @@ def forward(logits: Tensor, operands: Sequence[Tensor], options: Sequence[float]
 
 def _kept(saved: Tensor, depths: int) -> tuple[Tensor, Tensor]:
     """Return the log-sum-exps (n, depths) and the softmax (n, K) in depth-first order, which lie one after the other."""
-    lse, probs = saved.view(-1).split([len(saved) * depths, len(saved) * (saved.shape[1] - depths)])
-    return lse.view(-1, depths), probs.view(len(saved), -1)
+    values, size = saved.view(-1), len(saved) * depths
+    return values[:size].view(-1, depths), values[size:].view(len(saved), -1)
 
 
 def backward(
