@@ -24,7 +24,8 @@ test-fast: $(VENV)/ready
 test-slow: $(VENV)/ready
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m slow
 
-# The Triton kernels on small sizes in Triton's interpreter, without a GPU. Linux only: Triton has no other wheels.
+# The Triton kernels, without a GPU: on small sizes in Triton's interpreter, and compiled for two kinds of GPU. Linux only: Triton
+# has no other wheels.
 kernels: $(VENV)/ready
 	$(BIN)/pip install --quiet -c constraints.txt triton
 	TRITON_INTERPRET=1 LABELKIN_REQUIRE=triton $(BIN)/pytest -n $(WORKERS) -k triton tests/functional
