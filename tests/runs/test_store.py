@@ -173,6 +173,8 @@ DAMAGE: dict[str, tuple[str, object, str]] = {
     "config-deep": ("config.json", "[" * 100_000, "nested too deeply"),
     "no-settings": ("config.json", {"settings": None}, "'settings' is None, expected an object"),
     "seed": ("config.json", {"settings": {"seed": "x"}}, "settings: seed: expected a whole number"),
+    "revision": ("config.json", {"revision": None}, "revision: expected a whole number of at least 0, got None"),
+    "fold": ("config.json", {"data_options": {"fold": "x"}}, "data_options: fold: expected a whole number"),
     "id": ("config.json", {"id": 7}, "'id' is 7, expected text"),
     "data": ("config.json", {"data": ["digits"]}, "'data' is ['digits'], expected text"),
     "timing": ("timing.json", {}, "timing.json: the file is damaged (it has no 'seconds')"),

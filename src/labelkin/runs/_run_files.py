@@ -180,9 +180,15 @@ def check_config(path: str | os.PathLike[str], config: dict[str, Any]) -> None:
             raise InputError(
                 f"{path}: the file is damaged ({name!r} is {config[name]!r:.40}, expected {expected}); train the run again."
             )
-    for name, least in (("seed", 0), ("epochs", 0)):
+    counts = {
+        "settings: seed": config["settings"].get("seed"),
+        "settings: epochs": config["settings"].get("epochs"),
+        "revision": config.get("revision", 0),
+        "data_options: fold": config["data_options"].get("fold") or 0,
+    }
+    for name, value in counts.items():
         try:
-            check_count(f"settings: {name}", config["settings"].get(name), least=least)
+            check_count(name, value, least=0)
         except InputError as error:
             raise InputError(f"{path}: the file is damaged ({str(error).rstrip('.')}); train the run again.") from error
 
