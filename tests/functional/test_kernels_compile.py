@@ -30,3 +30,4 @@ def test_every_triton_kernel_compiles(capability: int, tmp_path: Path):
     assert not found["missing"]
     assert len(found["kernels"]) >= 11
     assert all(kernel["bytes"] > 1000 for kernel in found["kernels"].values())
+    assert all(kernel["stack"] <= 128 for kernel in found["kernels"].values()), found["kernels"]

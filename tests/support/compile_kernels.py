@@ -8,9 +8,13 @@ cannot translate. Here the losses are called on CPU tensors; each launch is comp
 
 import inspect
 import json
+import re
+import subprocess
 import sys
+import tempfile
 from collections import defaultdict
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -25,6 +29,7 @@ from labelkin.functional._kernels import fused
 from labelkin.functional._kernels import losses as fused_losses
 from support.trees import named, random_taxonomy
 
+CUOBJDUMP = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
 MODULES = ("leaves", "nodes", "classes", "embedding")
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
@@ -75,9 +80,21 @@ def kernels_of(name: str) -> list[str]:
 
 
 def sizes(found: list) -> dict[str, int]:
-    """Return the number of different programs and the largest binary, in bytes."""
-    programs = {kernel.hash: len(kernel.asm["cubin"]) for kernel in found}
-    return {"programs": len(programs), "bytes": max(programs.values())}
+    """Return the number of different programs, and the largest binary and stack, in bytes; a stack holds spilled registers."""
+    programs = {kernel.hash: kernel.asm["cubin"] for kernel in found}
+    return {
+        "programs": len(programs),
+        "bytes": max(map(len, programs.values())),
+        "stack": max(map(stack_of, programs.values())),
+    }
+
+
+def stack_of(binary: bytes) -> int:
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(binary)
+        file.flush()
+        used = subprocess.run([CUOBJDUMP, "-res-usage", file.name], capture_output=True, text=True, check=True).stdout
+    return max(int(number) for number in re.findall(r"STACK:(\d+)", used))
 
 
 def tree_losses() -> None:
