@@ -96,6 +96,7 @@ def test_a_damaged_state_is_refused_and_not_trained_from(made: Path, tmp_path: P
         lambda tensors: tensors["optimizer"]["param_groups"][0].update(betas=torch.zeros(40, 2)),
         lambda tensors: tensors["optimizer"]["param_groups"].append({"lr": 1}),
         lambda tensors: tensors["optimizer"]["state"][0].update(exp_avg=torch.zeros(1, 2)),
+        lambda tensors: tensors["optimizer"]["state"][0].update(exp_avg=None),
         lambda tensors: [state.pop("exp_avg") for state in tensors["optimizer"]["state"].values()],
         lambda tensors: [state.clear() for state in tensors["optimizer"]["state"].values()],
         lambda tensors: tensors["random"].update(cpu=torch.zeros(3)),

@@ -61,10 +61,10 @@ def _check_state(optimizer: Optimizer) -> None:
             raise _damaged(f"its optimizer keeps {brief(sorted(state), 100)}, expected {sorted(expected)}")
     for parameter, state in optimizer.state.items():
         for name, value in state.items():
+            if value is None and name == "momentum_buffer":  # a parameter that has had no gradient
+                continue
             shape = () if name == "step" else parameter.shape
-            if value is not None and not (
-                isinstance(value, Tensor) and value.is_floating_point() and value.shape == shape
-            ):
+            if not (isinstance(value, Tensor) and value.is_floating_point() and value.shape == shape):
                 raise _damaged(f"{name} of its optimizer does not fit a parameter of shape {tuple(parameter.shape)}")
 
 
