@@ -57,7 +57,8 @@ class Worker:
         assert self.process.stdout is not None
         with self.process.stdout as lines:
             for line in lines:
-                self.inbox.put((self, line))
+                if line.endswith("\n"):  # a process that dies may leave half a line
+                    self.inbox.put((self, line))
         self.inbox.put((self, None))
 
     def end(self) -> None:
@@ -95,6 +96,11 @@ def run_in_processes(
             shown[workers[-1]] = Shown(progress)
             workers[-1].give(job)
 
+    def forget(worker: Worker) -> None:
+        workers.remove(worker)
+        shown.pop(worker)
+        worker.end()
+
     try:
         with sharing() as variables, StopAfterStep() as stop:
             environment = {**(environment or {}), **(variables if count > 1 else {})}
@@ -107,12 +113,13 @@ def run_in_processes(
                     shown[worker].take(worker.job, report)
                     continue
                 shown[worker].end()
+                if worker.job is None:  # it waited for the others to finish, and died
+                    forget(worker)
+                    continue
                 event = _event(worker, line, retries)
                 stopping = stopping or stop.requested or event.kind == "stopped"
                 if line is None:
-                    workers.remove(worker)
-                    shown.pop(worker)
-                    worker.end()
+                    forget(worker)
                 if stopping:  # current runs are saved first
                     if event.kind == "finished":
                         yield event
