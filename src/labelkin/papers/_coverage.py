@@ -1,4 +1,4 @@
-"""What is measured of each table and figure, and the cost of what is not; `labelkin reproduce --list` shows it.
+"""Count what is measured of each table and figure, and the cost of what is not; `labelkin reproduce --list` shows it.
 
 `python -m labelkin.papers` writes it to published/coverage.json, because the results files are not part of the package.
 """

@@ -1,4 +1,4 @@
-"""The main claims of the papers, and the verdict on each.
+"""Read the main claims of the papers, and judge them.
 
 A claim is kept beside the published numbers. It compares one row with another (`of` is better `than`), or says that two are
 alike (`within` some points), or points to a check of its recipe (`checked`). A claim without a published pair of numbers says
