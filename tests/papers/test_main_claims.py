@@ -159,6 +159,18 @@ def test_the_page_says_why_a_direction_is_not_reproduced(tmp_path):
     )
 
 
+def test_chance_is_a_cause_if_the_interval_contains_zero(tmp_path):
+    runs = [run("one-hot", 0.72, seed) for seed in range(2)]
+    runs += [run("label-embedding", 0.71 + seed / 100, seed, options=RELEASED) for seed in range(2)]
+    told = written(tmp_path, *runs, recipe="003-table2")["reproduction.md"]
+    cause = "chance, because the interval of the difference contains zero"
+    assert f"- 1 direction is not reproduced. Possible causes: {cause}." in told
+    runs[2:] = [run("label-embedding", 0.62 + seed / 1000, seed, options=RELEASED) for seed in range(2)]
+    told = written(tmp_path, *runs, recipe="003-table2")["reproduction.md"]  # shown to be worse
+    assert "- 1 direction is not reproduced. No cause is known." in told
+    assert claim_line(told, "lowers the error on CIFAR-100")[4] == "no cause is known"
+
+
 def test_every_link_of_the_page_leads_to_a_heading():
     told = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
     anchors = {slug(line.lstrip("# ")) for line in told.splitlines() if line.startswith("#")}

@@ -109,7 +109,9 @@ def _causes(judged: Reproduction) -> list[str]:
         return []
     known = [claim.why for claim in main_claims() if claim.recipe == judged.recipe.id and claim.why is not None]
     causes = [judged.conditions.other.get(cell.column) for cell in missed]
-    causes += ["one seed"] if any(len(cell.measured.values) == 1 for cell in missed if cell.measured) else []
+    counts = {len(cell.measured.values) for cell in missed if cell.measured and cell.verdict.direction == MISSED}
+    causes += ["one seed"] if 1 in counts else []
+    causes += ["chance, because the interval of the difference contains zero"] if counts - {1} else []
     causes += known
     reasons = list(dict.fromkeys(cause for cause in causes if cause is not None))
     count = f"{len(missed)} direction{'s are' if len(missed) > 1 else ' is'} not reproduced"
