@@ -17,6 +17,7 @@ from labelkin.papers import _format as text
 from labelkin.papers import recipe, recipe_ids, reproduce
 from labelkin.papers._assess import Conditions, assess, summary
 from labelkin.papers._claims import check
+from labelkin.papers._coverage import known_coverage
 from labelkin.papers._extra_metrics import hierarchical_by_loop
 from labelkin.papers._measured import Measured, Run, fluctuation, judge, measured
 from labelkin.papers._published import Cell, Figure, Measure
@@ -409,7 +410,15 @@ def test_the_list_names_everything():
     assert (entry["runs"], entry["epochs"]) == (120, 2 * 20 * (100 + 100 + 15))
     assert entry["data"] == ["cifar100", "cifar10", "mnist"]
     assert set(entry["missing"]) == {name for name in entry["data"] if not at_hand(name)}
-    assert "003-table2" in call("reproduce", "--list").stdout
+    assert entry["left_gpu_hours"] == known_coverage()["003-table2"].left_hours
+    listed = call("reproduce", "--list").stdout
+    line = next(line for line in listed.splitlines() if line.startswith("003-table2 "))
+    assert entry["measured"] in line
+    assert entry["left"] in line
+    assert f"  {entry['command']}\n" in listed
+    never = next(entry for entry in told if entry["id"] == "003-table4")
+    assert (never["measured"], never["left"]) == ("no", "-")
+    assert "labelkin reproduce 003-table4" not in listed
 
 
 @pytest.mark.parametrize(
@@ -433,6 +442,8 @@ def test_what_cannot_be_done_is_said(arguments, words):
 def test_what_needs_no_data_runs_anywhere():
     told = call("reproduce", "002-appendix").stdout
     assert "199 in the paper" in told
+    times = json.loads(call("reproduce", "002-appendix", "--json").stdout)["cells"]
+    assert [(cell["n"], len(cell["values"])) for cell in times] == [(7, 7), (7, 7)]
     assert "not compared: measured on another machine" in told
 
 

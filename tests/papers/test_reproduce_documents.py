@@ -1,6 +1,5 @@
 """Documents are what the results say: hand-worked results in, sentences out, and nothing typed by hand in between."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,48 +10,10 @@ from labelkin.comparison import compare, paired
 from labelkin.papers import documents, write_documents
 from labelkin.papers._settings import settings_of
 from labelkin.runs._results_file import export_runs, read_results
-from labelkin.training import Settings
+from support.documents import line_of, run, written
 from support.outcomes import run_with_costs
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def run(
-    objective, accuracy, seed=0, *, data="cifar100", backbone="resnet-18-double", options=None, final=None, **settings
-):
-    training = {"epochs": 100, "batch_size": 128, "schedule": "step", "gamma": 0.2, "milestones": [40, 80]}
-    training |= {"augment": ["flip", "pad-crop:4"], "calibration": 0.0, "seed": seed, **settings}
-    plain = {name: getattr(Settings.of(**training), name) for name in Settings.__dataclass_fields__}
-    label = " ".join([objective, *(f"{name}={value}" for name, value in (options or {}).items())])
-    return {
-        "id": f"{objective}-{seed}",
-        "label": label,
-        "objective": objective,
-        "data": data,
-        "data_options": {},
-        "backbone": backbone,
-        "taxonomy": None,
-        "tree": "own",
-        "seed": seed,
-        "options": options or {},
-        "settings": plain,
-        "environment": {"device": "cpu"},
-        "final": {"accuracy": accuracy, **(final or {})},
-        "seconds": 10.0 if objective == "one-hot" else 12.0,
-        "curve": [accuracy - 0.1, accuracy],
-    }
-
-
-def written(folder, *runs, recipe=None, name="some", **more):
-    told = {"name": name, "recipe": recipe, "command": "labelkin compare plan.yaml", "machine": "one H200"}
-    told |= {"date": "2026-11-15", "missing": [], "runs": list(runs), **more}
-    (folder / f"{name}.json").write_text(json.dumps(told))
-    return documents(folder)
-
-
-def line_of(text, *words):
-    (found,) = [line for line in text.splitlines() if line.startswith("|") and all(word in line for word in words)]
-    return [cell.strip() for cell in found.strip("|").split("|")]
 
 
 @pytest.mark.long
@@ -73,7 +34,7 @@ def test_published_against_measured(tmp_path):
     assert line_of(told, "| ResNet-18 |", "error")[3:] == ["27.35 ± 0.4", "27.46", "1", "within spread"]
     embedding = line_of(told, "| ResNet-LabelEmb-18 |", "error")
     assert embedding[3:] == ["23.97 ± 0.33", "23.23", "1", "better by 0.74; direction as published, not significant"]
-    assert line_of(told, "converges faster", "no")[2].startswith("CIFAR-100 ResNet-LabelEmb-18")
+    assert line_of(told, "converges faster", "| no |")[2].startswith("CIFAR-100 ResNet-LabelEmb-18")
     assert "3 runs, seeds 0; one H200, 2026-11-15; protocol clean." in told
     assert "Limitations: CIFAR-10 was not reached." in told
     assert "`labelkin compare plan.yaml`" in told
@@ -123,8 +84,10 @@ def test_runs_of_something_else_stand_for_no_cell(tmp_path, other):
 
 def test_every_table_is_listed_measured_or_not(tmp_path):
     told = written(tmp_path, run("one-hot", 0.7), recipe="003-table2")["reproduction.md"]
-    assert line_of(told, "| 003-table2 |")[2] == "`results/some.json`"
-    assert line_of(told, "| 004-table3 |")[2] == "no"
+    assert line_of(told, "| 003-table2 |")[2:4] == ["2 of 12 numbers, n = 1", "`results/some.json`"]
+    rest = ["18 runs, about 8.8 GPU hours (3.5 s an epoch)", "`labelkin reproduce 004-table3 --seeds 3 --jobs 8`"]
+    assert line_of(told, "| 004-table3 |")[2:] == ["no", "-", *rest]
+    assert line_of(told, "| 003-table4 |")[2:] == ["no: the training text of IWSLT2015 is not available", "-", "-", "-"]
 
 
 def test_the_guide_says_what_was_shown(tmp_path):

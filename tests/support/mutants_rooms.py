@@ -673,6 +673,20 @@ ROOM_MUTANTS = [
         "test_reproduce.py -k directions",
     ),
     Mutant(
+        "papers: one seed decides a claim",
+        "papers/_main_claims.py",
+        "if count == 1:",
+        "if count == -1:",
+        "test_main_claims.py -k one_seed",
+    ),
+    Mutant(
+        "papers: shorter runs count as the paper's",
+        "papers/_coverage.py",
+        "len(run.curve) >= part.epochs",
+        "len(run.curve) >= 0",
+        "test_main_claims.py -k three_seeds_lack",
+    ),
+    Mutant(
         "audit: Wilson's interval is not centered",
         "audit/_statistics.py",
         "(share + spread / 2)",

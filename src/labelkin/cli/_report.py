@@ -62,7 +62,9 @@ def report(
 @with_option_groups
 def reproduce(
     what: Annotated[str | None, Argument(help="A table or figure from --list, such as 003-table2.")] = None,
-    list_all: Annotated[bool, Option("--list", help="List tables and figures with their data and cost.")] = False,
+    list_all: Annotated[
+        bool, Option("--list", help="List tables and figures: data, what is measured, and the cost of the rest.")
+    ] = False,
     seeds: Annotated[int | None, Option(help="Number of seeds. Default: as in the paper, at most 3.")] = None,
     scale: Annotated[
         float, Option(help="Fraction of the paper's epochs. Below 1, only signs of differences are checked.")
@@ -150,8 +152,16 @@ def _list(*, as_json: bool) -> None:
     if as_json:
         say_json([as_dict(entry) for entry in result])
         return
-    rows = [(e.id, e.title, ", ".join(e.data) or "-", ", ".join(e.backbones) or "-", e.cost, e.at_hand) for e in result]
-    say_table(("id", "title", "data", "backbones", "cost", "data available"), rows)
+    rows = [(e.id, e.title, ", ".join(e.data) or "-", e.at_hand, e.measured, e.left) for e in result]
+    say_table(("id", "title", "data", "data available", "measured", "cost of the rest"), rows)
+    say("")
+    say(
+        "The cost is that of three seeds per cell: epochs x seconds an epoch (in parentheses), one run at a time on one H200."
+    )
+    say("To measure the rest:")
+    for entry in result:
+        if entry.left != "-":
+            say(f"  {entry.command}")
     say("")
     for entry in result:
         for note in (*([f"needs {entry.weights}"] if entry.weights else []), *entry.not_run):

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from labelkin.comparison._statistics import Paired as Paired
     from labelkin.comparison._statistics import better_by_chance as better_by_chance
     from labelkin.comparison._statistics import paired as paired
+    from labelkin.comparison._statistics import seeds_to_settle as seeds_to_settle
     from labelkin.comparison._summary import REFERENCE as REFERENCE
     from labelkin.comparison._summary import Comparison as Comparison
     from labelkin.comparison._summary import comparison_titles as comparison_titles
@@ -77,7 +78,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_execute": ["best_grid_points", "check_how", "check_runs", "describe_plan"],
         "_plan": ["PROTOCOLS"],
         "_rows": ["DECIDING", "rows_of_decisions"],
-        "_statistics": ["Paired", "better_by_chance", "paired"],
+        "_statistics": ["Paired", "better_by_chance", "paired", "seeds_to_settle"],
         "_summary": [
             "REFERENCE",
             "group_by_setting",

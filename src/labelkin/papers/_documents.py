@@ -1,6 +1,7 @@
 """Generate docs/results.md, docs/reproduction.md, docs/choosing.md and docs/leaderboard.md from the results files in results/.
 
-`python -m labelkin.papers` writes them; a test checks that the committed documents are up to date.
+`python -m labelkin.papers` writes them, and what is measured into the package; tests check that the committed files are up to
+date.
 """
 
 import os
@@ -8,6 +9,8 @@ from pathlib import Path
 
 from labelkin._files import write_text
 from labelkin.papers._choosing import choosing_page
+from labelkin.papers._coverage import coverage, coverage_file, coverage_text
+from labelkin.papers._evidence import evidence, read_untrained
 from labelkin.papers._leaderboard import leaderboard_page
 from labelkin.papers._reproduction_page import reproduction_page
 from labelkin.papers._settings import results_page
@@ -32,7 +35,7 @@ def documents(results: str | os.PathLike[str]) -> dict[str, str]:
     files = read_results(results)
     return {
         "results.md": results_page(files),
-        "reproduction.md": reproduction_page(files),
+        "reproduction.md": reproduction_page(files, read_untrained(results)),
         "choosing.md": choosing_page(files),
         "leaderboard.md": leaderboard_page(files),
     }
@@ -59,3 +62,15 @@ def write_documents(results: str | os.PathLike[str], docs: str | os.PathLike[str
         write_text(Path(docs) / name, text)
         written.append(Path(docs) / name)
     return written
+
+
+def coverage_of(results: str | os.PathLike[str]) -> str:
+    """Return the text of published/coverage.json for a folder of results files."""
+    return coverage_text(coverage(evidence(read_results(results), read_untrained(results))))
+
+
+def write_coverage(results: str | os.PathLike[str]) -> Path:
+    """Write published/coverage.json into the package, for `labelkin reproduce --list`."""
+    path = coverage_file()
+    write_text(path, coverage_of(results))
+    return path

@@ -1,6 +1,8 @@
 """Format a reproduction as tables, Markdown and plain values."""
 
+import os
 from collections.abc import Sequence
+from datetime import date
 from math import isnan
 from typing import Any
 
@@ -146,7 +148,7 @@ def reproduction_as_dict(found: Reproduction) -> dict[str, Any]:
         found: The result of `reproduce`.
 
     Returns:
-        The id, the summary, the conditions, and one dict per cell and claim.
+        The id, machine and date, the summary, the conditions, and one dict per cell and claim.
 
     Example:
         >>> from labelkin.papers import reproduce, reproduction_as_dict
@@ -155,6 +157,8 @@ def reproduction_as_dict(found: Reproduction) -> dict[str, Any]:
     """
     return {
         "id": found.recipe.id,
+        "machine": _machine(),
+        "date": date.today().isoformat(),
         "summary": summary(found),
         "protocol": found.conditions.protocol,
         "scale": found.conditions.scale,
@@ -162,6 +166,15 @@ def reproduction_as_dict(found: Reproduction) -> dict[str, Any]:
         "claims": [claim._asdict() for claim in found.claims],
         "notes": reproduction_notes(found),
     }
+
+
+def _machine() -> str:
+    """Return the device and the version of torch in words."""
+    from labelkin.runs import environment
+
+    known = environment()
+    device = f"{os.cpu_count()} CPU cores" if known["device"] == "cpu" else known["device"]
+    return f"{device}, torch {known['torch']}"
 
 
 def _cell_dict(cell: Judged) -> dict[str, Any]:
@@ -176,6 +189,7 @@ def _cell_dict(cell: Judged) -> dict[str, Any]:
         "measured": None if value is None or isnan(value.mean) else value.mean,
         "measured_spread": None if value is None else value.spread,
         "n": 0 if value is None else len(value.values),
+        "values": {} if value is None else {str(seed): number for seed, number in value.values.items()},
         "level": verdict.level,
         "direction": verdict.direction,
         "verdict": verdict.words,

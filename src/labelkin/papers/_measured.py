@@ -164,6 +164,7 @@ MEASURES: dict[str, Callable[[Run], float | None]] = {
     "seconds": _final("seconds"),
     "auac": lambda run: fmean(run.curve) if run.curve else None,
     "seconds_an_epoch": _seconds_an_epoch,
+    "fluctuation": lambda run: fluctuation(run.curve) if len(run.curve) > 3 else None,
 }
 
 

@@ -9,11 +9,14 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labelkin._checks import InputError, near
 from labelkin._extras import require
 from labelkin.papers._published import Figure, Table, published_figure, published_table
+
+if TYPE_CHECKING:
+    from labelkin.papers._coverage import Coverage
 
 KEYS = (
     "paper", "shows", "title", "command", "seeds", "plan", "parts", "seconds_an_epoch", "departures", "as_published",
@@ -64,6 +67,7 @@ class Recipe(NamedTuple):
     best_rows: Mapping[str, str]  # row for the best of several runs -> the measure that chooses it, or "each"
     reuse: Mapping[str, Mapping[str, str]]  # column -> the row that uses an embedding, and the row that learned it
     timing: str | None  # set if the table compares times
+    uses: str | None = None  # the recipe whose runs it takes
 
     @property
     def published(self) -> Table | Figure:
@@ -154,6 +158,7 @@ def _build(name: str, given: Mapping[str, Any], base: Recipe | None) -> Recipe:
         best_rows=given.get("best_rows", {}),
         reuse=given.get("reuse", {}),
         timing=given.get("timing"),
+        uses=given.get("uses"),
     )
 
 
@@ -222,6 +227,10 @@ class Entry(NamedTuple):
     seconds: float  # an estimate for one H200, one run after another
     cost: str  # runs, epochs and seconds in words
     not_run: tuple[str, ...]  # why some parts cannot be run
+    measured: str  # what labelkin's own results have of it, in words
+    left: str  # the cost of the rest, in words
+    left_gpu_hours: float  # the same as a number
+    command: str  # that measures the rest
 
     @property
     def at_hand(self) -> str:
@@ -242,8 +251,10 @@ def cost_of(found: Recipe) -> str:
 
 def list_recipes() -> list[Entry]:
     """Return a line for each recipe."""
-    available = available_data()
-    return [_entry(recipe(name), available) for name in recipe_ids()]
+    from labelkin.papers._coverage import known_coverage
+
+    available, covered = available_data(), known_coverage()
+    return [_entry(recipe(name), available, covered[name]) for name in recipe_ids()]
 
 
 def available_data() -> set[str]:
@@ -253,7 +264,7 @@ def available_data() -> set[str]:
     return {entry.name for entry in inventory() if entry.at_hand}
 
 
-def _entry(found: Recipe, available: set[str]) -> Entry:
+def _entry(found: Recipe, available: set[str], covered: "Coverage") -> Entry:
     data = tuple(dict.fromkeys(name for part in found.parts for name in part.needs))
     nets = tuple(dict.fromkeys(str(part.plan["backbone"]) for part in found.parts if part.plan))
     reasons = tuple(dict.fromkeys(part.not_run for part in found.parts if part.not_run is not None))
@@ -270,6 +281,10 @@ def _entry(found: Recipe, available: set[str]) -> Entry:
         seconds=found.seconds,
         cost=cost_of(found),
         not_run=reasons,
+        measured=covered.measured,
+        left=covered.left,
+        left_gpu_hours=covered.left_hours,
+        command=covered.command,
     )
 
 

@@ -1,91 +1,16 @@
 """Generate docs/reproduction.md: published and measured numbers of the papers' tables and figures."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
-from labelkin.papers._assess import Conditions, Reproduction, assess, summary
+from labelkin.papers._assess import Reproduction, summary
+from labelkin.papers._claims_table import claims_table, slug
+from labelkin.papers._coverage import Coverage, coverage
+from labelkin.papers._evidence import Evidence, Untrained, evidence
 from labelkin.papers._format import CLAIMS, HEADINGS, cell_rows, claim_rows, markdown_table
-from labelkin.papers._measured import Run
-from labelkin.papers._recipe import Part, Recipe, cost_of, recipe, recipe_ids
-from labelkin.runs import Record, Results, current_options, describe_objectives
-
-SCALED = ("epochs", "milestones")  # settings in which a run may differ from the recipe
-DATA = {"label_noise": 0.0, "classes": None, "encoder": None}  # data options in which it may not, with their defaults
-
-
-class Matched(NamedTuple):
-    """Runs assigned to the cells of a recipe."""
-
-    runs: dict[str, dict[str, list[Run]]]  # by column and row
-    other: dict[str, str]  # column -> how its runs differ from the paper's
-    further: list[Record]  # runs that belong to no cell
-
-
-def match(recipe: Recipe, records: Iterable[Record]) -> Matched:
-    """Assign runs to the cells of a recipe by their configurations."""
-    defaults = {summary.name: summary.options for summary in describe_objectives()}
-    found = Matched({}, {}, [])
-    for record in records:
-        places = [
-            (part, row)
-            for part in recipe.parts
-            for row, options in part.plan.get("objectives", {}).items()
-            if _belongs(record, part, options, defaults)
-        ]
-        for part, row in places:
-            found.runs.setdefault(part.column, {}).setdefault(row, []).append(_run(record, row))
-            if words := _differences(record, part):
-                found.other[part.column] = words
-        if not places:
-            found.further.append(record)
-    return found
-
-
-def _belongs(record: Record, part: Part, options: Mapping[str, Any], defaults: Mapping[str, Mapping[str, Any]]) -> bool:
-    plan, config = part.plan, record.config
-    given = {name: value for name, value in options.items() if name != "objective"}
-    known, asked, used = (
-        current_options(record.objective, group)
-        for group in (defaults.get(record.objective, {}), given, record.options)
-    )
-    return (
-        options["objective"] == record.objective
-        and record.data == plan["data"]
-        and record.backbone in (plan["backbone"], part.substitute)
-        and plan.get("taxonomy") in (None, config["taxonomy"])
-        and _data(config["data_options"]) == _data(plan.get("data_options", {}))
-        and {**known, **asked} == {**known, **used}
-        and _trained_alike(record.settings, {"calibration": 0.0, **plan["training"]})
-    )
-
-
-def _data(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: options.get(name, default) for name, default in DATA.items()}
-
-
-def _trained_alike(settings: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
-    return all(_plain(settings[name]) == _plain(value) for name, value in asked.items() if name not in SCALED)
-
-
-def _plain(value: Any) -> Any:
-    """Sort lists, because the order of augmentations does not matter."""
-    return sorted(value) if isinstance(value, (list, tuple)) else value
-
-
-def _differences(record: Record, part: Part) -> str:
-    words = [] if part.unlike is None else [part.unlike]
-    if (epochs := record.settings["epochs"]) != part.epochs:
-        words.append(f"{epochs} of the paper's {part.epochs} epochs")
-    if record.backbone != part.plan["backbone"]:
-        words.append(f"{record.backbone} from scratch instead of {part.plan['backbone']} with ImageNet weights")
-    if (subset := record.config["data_options"].get("subset")) is not None:
-        words.append(f"{subset:g} of the training samples")
-    return ", ".join(words)
-
-
-def _run(record: Record, row: str) -> Run:
-    curve = tuple(line["test_accuracy"] for line in record.history())
-    return Run(row, record.seed, record.final or {}, curve, (), record.seconds)
+from labelkin.papers._main_claims import main_claims
+from labelkin.papers._measured import MISSED, REVERSED
+from labelkin.papers._recipe import recipe, recipe_ids
+from labelkin.runs import Record, Results
 
 
 def precision_of(records: Sequence[Record]) -> str:
@@ -96,8 +21,20 @@ def precision_of(records: Sequence[Record]) -> str:
 
 INTRODUCTION = """# Reproduction of the papers' tables
 
-`make docs` generates this page from `results/*.json`. `labelkin reproduce --list` lists the requirements and the cost of each
-table; `labelkin reproduce 003-table2` reruns one.
+`make docs` generates this page from `results/*.json` and the published numbers. `labelkin reproduce --list` says what is
+measured and what the rest costs; `labelkin reproduce 003-table2` reruns a table.
+
+## The claims and their verdicts
+
+"""
+READING = """
+- A claim **holds** if the 95 % interval of the difference, paired by seed, lies on its side of zero (or, for two that should be
+  alike, within the allowed difference), and **fails** if the interval lies on the other side. It **cannot be told** if the
+  interval contains both outcomes, or if there is only one seed. The number of seeds that would settle it is an estimate for a
+  power of 80 % from the measured mean and spread.
+- Differences are those of the two measured numbers, in the order in which they are given.
+
+## How to read the tables
 
 - A measured mean is "within spread" if it differs from the published one by no more than both standard deviations and the
   rounding of the published number together.
@@ -108,32 +45,41 @@ table; `labelkin reproduce 003-table2` reruns one.
 """
 
 
-def reproduction_page(found: Sequence[Results]) -> str:
+def reproduction_page(found: Sequence[Results], untrained: Sequence[Untrained] = ()) -> str:
     """Return the text of docs/reproduction.md."""
-    names = dict.fromkeys(name for results in found for name in results.recipes)
-    sections = [_section(recipe(name), [results for results in found if name in results.recipes]) for name in names]
+    known = evidence(found, untrained)
+    covered = coverage(known)
+    sections = [_section(one) for one in known.values()]
     if not sections:
         sections = ["## No results yet\n\nThere are no results for a recipe in `results/`."]
-    return "\n".join([INTRODUCTION, "\n\n".join(sections), "", _overview(found)])
+    titles = {name: slug(_heading(one)) for name, one in known.items()}
+    claims = claims_table(known, covered, titles, slug(OVERVIEW))
+    return "\n".join([INTRODUCTION + claims, READING, "\n\n".join(sections), "", _overview(covered)])
 
 
-def _section(found: Recipe, files: Sequence[Results]) -> str:
+def _heading(one: Evidence) -> str:
+    return f"{one.judged.recipe.id}: {one.judged.recipe.title}"
+
+
+def _section(one: Evidence) -> str:
     """Return the section of a table or figure, with the runs of all results files for it."""
-    runs = [run for results in files for run in results.runs]
-    matched = match(found, runs)
-    as_published = any(run.settings.get("report") == "best-test" for run in runs)
-    judged = assess(found, matched.runs, Conditions("as-published" if as_published else "clean", other=matched.other))
+    judged = one.judged
+    found = judged.recipe
     lines = [
-        f"## {found.id}: {found.title}",
+        f"## {_heading(one)}",
         "",
         f"Paper {found.paper}, {found.published.source}. {summary(judged)}",
         "",
         *_tables(judged),
         *_notes(judged),
-        *(line for results in files for line in _origin(results, judged.conditions.protocol)),
+        *(line for results in one.files for line in _origin(results, judged.conditions.protocol)),
+        *(
+            f"- `results/untrained/{u.name}.json`: {u.machine}, {u.date}. `{found.command} --json`"
+            for u in one.untrained
+        ),
     ]
-    if matched.further:
-        lines.append(f"- {_further(matched.further)}")
+    if one.further:
+        lines.append(f"- {_further(one.further)}")
     return "\n".join(lines)
 
 
@@ -151,8 +97,25 @@ def _notes(judged: Reproduction) -> list[str]:
         *(f"{column}: {words}." for column, words in judged.conditions.other.items()),
         *(f"Differs from the paper: {words}." for words in found.departures),
         *([f"Published numbers that were not measured: {unrun}."] if unrun else []),
+        *_causes(judged),
     ]
     return [f"- {note}" for note in notes]
+
+
+def _causes(judged: Reproduction) -> list[str]:
+    """Say why directions are not reproduced, as far as is known."""
+    missed = [cell for cell in judged.cells if cell.verdict.direction in (MISSED, REVERSED)]
+    if not missed:
+        return []
+    known = [claim.why for claim in main_claims() if claim.recipe == judged.recipe.id and claim.why is not None]
+    causes = [judged.conditions.other.get(cell.column) for cell in missed]
+    counts = {len(cell.measured.values) for cell in missed if cell.measured and cell.verdict.direction == MISSED}
+    causes += ["one seed"] if 1 in counts else []
+    causes += ["chance, because the interval of the difference contains zero"] if counts - {1} else []
+    causes += known
+    reasons = list(dict.fromkeys(cause for cause in causes if cause is not None))
+    count = f"{len(missed)} direction{'s are' if len(missed) > 1 else ' is'} not reproduced"
+    return [f"{count}. Possible causes: {'; '.join(reasons)}." if reasons else f"{count}. No cause is known."]
 
 
 def _origin(results: Results, protocol: str) -> list[str]:
@@ -171,20 +134,26 @@ def _further(records: Sequence[object]) -> str:
     return f"Also in the file, but not in the table: {', '.join(labels)}."
 
 
-def _overview(found: Sequence[Results]) -> str:
-    """Return the table of all recipes, measured or not."""
-    files = {
-        name: [f"`results/{results.name}.json`" for results in found if name in results.recipes]
-        for name in recipe_ids()
-    }
+OVERVIEW = "All tables and figures"
+
+
+def _overview(covered: dict[str, Coverage]) -> str:
+    """Return the table of all recipes: what is measured, and the cost of what is not."""
     rows = [
-        (name, recipe(name).title, ", ".join(files[name]) or _why_not(recipe(name)), cost_of(recipe(name)))
+        (
+            name,
+            recipe(name).title,
+            f"no: {one.why_not}" if one.why_not else one.measured,
+            one.files_named,
+            one.left,
+            one.command_shown,
+        )
         for name in recipe_ids()
+        for one in [covered[name]]
     ]
-    heading = "## All tables and figures\n\nThe cost is an estimate for the paper's number of runs."
-    return f"{heading}\n\n{markdown_table(('id', 'title', 'measured', 'cost'), rows)}\n"
+    heading = f"""## {OVERVIEW}
 
-
-def _why_not(found: Recipe) -> str:
-    reasons = dict.fromkeys(part.not_run for part in found.parts if part.not_run is not None)
-    return "no" if found.runs or not reasons else f"no: {'; '.join(map(str, reasons))}"
+The cost is that of three seeds for each cell that has fewer at the paper's number of epochs. It is the number of epochs times
+the seconds an epoch, in parentheses, that the recipe assumes for one run at a time on one H200. Several at once take less."""
+    headings = ("id", "title", "measured", "files", "cost of the rest", "command")
+    return f"{heading}\n\n{markdown_table(headings, rows)}\n"

@@ -1,0 +1,157 @@
+"""Assign the runs of the results files to the tables and figures of the papers, and judge them."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from labelkin._checks import InputError
+from labelkin.papers._assess import Conditions, Reproduction, assess
+from labelkin.papers._claims import Checked
+from labelkin.papers._measured import Run
+from labelkin.papers._recipe import Part, Recipe, recipe
+from labelkin.runs import Record, Results, current_options, describe_objectives
+
+UNTRAINED = "untrained"  # the subfolder of results/ for tables and figures that need no training
+SCALED = ("epochs", "milestones")  # settings in which a run may differ from the recipe
+DATA = {"label_noise": 0.0, "classes": None, "encoder": None}  # data options in which it may not, with their defaults
+
+
+class Matched(NamedTuple):
+    """Runs assigned to the cells of a recipe."""
+
+    runs: dict[str, dict[str, list[Run]]]  # by column and row
+    other: dict[str, str]  # column -> how its runs differ from the paper's
+    further: list[Record]  # runs that belong to no cell
+
+
+def match(recipe: Recipe, records: Iterable[Record]) -> Matched:
+    """Assign runs to the cells of a recipe by their configurations."""
+    defaults = {summary.name: summary.options for summary in describe_objectives()}
+    found = Matched({}, {}, [])
+    for record in records:
+        places = [
+            (part, row)
+            for part in recipe.parts
+            for row, options in part.plan.get("objectives", {}).items()
+            if _belongs(record, part, options, defaults)
+        ]
+        for part, row in places:
+            found.runs.setdefault(part.column, {}).setdefault(row, []).append(_run(record, row))
+            if words := _differences(record, part):
+                found.other[part.column] = words
+        if not places:
+            found.further.append(record)
+    return found
+
+
+def _belongs(record: Record, part: Part, options: Mapping[str, Any], defaults: Mapping[str, Mapping[str, Any]]) -> bool:
+    plan, config = part.plan, record.config
+    given = {name: value for name, value in options.items() if name != "objective"}
+    known, asked, used = (
+        current_options(record.objective, group)
+        for group in (defaults.get(record.objective, {}), given, record.options)
+    )
+    return (
+        options["objective"] == record.objective
+        and record.data == plan["data"]
+        and record.backbone in (plan["backbone"], part.substitute)
+        and plan.get("taxonomy") in (None, config["taxonomy"])
+        and _data(config["data_options"]) == _data(plan.get("data_options", {}))
+        and {**known, **asked} == {**known, **used}
+        and _trained_alike(record.settings, {"calibration": 0.0, **plan["training"]})
+    )
+
+
+def _data(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: options.get(name, default) for name, default in DATA.items()}
+
+
+def _trained_alike(settings: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
+    return all(_plain(settings[name]) == _plain(value) for name, value in asked.items() if name not in SCALED)
+
+
+def _plain(value: Any) -> Any:
+    """Sort lists, because the order of augmentations does not matter."""
+    return sorted(value) if isinstance(value, (list, tuple)) else value
+
+
+def _differences(record: Record, part: Part) -> str:
+    words = [] if part.unlike is None else [part.unlike]
+    if (epochs := record.settings["epochs"]) != part.epochs:
+        words.append(f"{epochs} of the paper's {part.epochs} epochs")
+    if record.backbone != part.plan["backbone"]:
+        words.append(f"{record.backbone} from scratch instead of {part.plan['backbone']} with ImageNet weights")
+    if (subset := record.config["data_options"].get("subset")) is not None:
+        words.append(f"{subset:g} of the training samples")
+    return ", ".join(words)
+
+
+def _run(record: Record, row: str) -> Run:
+    curve = tuple(line["test_accuracy"] for line in record.history())
+    return Run(row, record.seed, record.final or {}, curve, (), record.seconds)
+
+
+class Untrained(NamedTuple):
+    """A table or figure that needs no training: the output of `labelkin reproduce ID --json` in a file."""
+
+    name: str  # of the file
+    recipe: str
+    machine: str
+    date: str
+    runs: dict[str, dict[str, list[Run]]]  # by column and row
+    claims: list[Checked]
+
+
+def read_untrained(results: str | os.PathLike[str]) -> list[Untrained]:
+    """Read the files in the subfolder `untrained` of the folder of results, sorted by name."""
+    return [_read_untrained(path) for path in sorted((Path(results) / UNTRAINED).glob("*.json"))]
+
+
+def _read_untrained(path: Path) -> Untrained:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        runs: dict[str, dict[str, list[Run]]] = {}
+        for cell in content["cells"]:
+            values = {int(seed): float(value) for seed, value in cell["values"].items()}
+            made = [Run(cell["row"], seed, {cell["measure"]: value}, ()) for seed, value in values.items()]
+            runs.setdefault(cell["column"], {})[cell["row"]] = made
+        claims = [Checked(**claim) for claim in content["claims"]]
+        return Untrained(path.stem, content["id"], content["machine"], content["date"], runs, claims)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: not the output of `labelkin reproduce ID --json` ({error!r}).") from error
+
+
+class Evidence(NamedTuple):
+    """What was measured for a table or figure."""
+
+    judged: Reproduction
+    runs: Mapping[str, Mapping[str, Sequence[Run]]]  # by column and row
+    further: list[Record]  # runs in the files that belong to no cell
+    files: list[Results]
+    untrained: list[Untrained]
+
+
+def evidence(found: Sequence[Results], untrained: Sequence[Untrained] = ()) -> dict[str, Evidence]:
+    """Return what was measured for each table or figure that a file names."""
+    names = [name for results in found for name in results.recipes] + [one.recipe for one in untrained]
+    return {
+        name: _evidence(
+            recipe(name),
+            [results for results in found if name in results.recipes],
+            [one for one in untrained if one.recipe == name],
+        )
+        for name in dict.fromkeys(names)
+    }
+
+
+def _evidence(found: Recipe, files: list[Results], untrained: list[Untrained]) -> Evidence:
+    runs = [run for results in files for run in results.runs]
+    matched = match(found, runs)
+    cells = {**matched.runs, **{column: rows for one in untrained for column, rows in one.runs.items()}}
+    as_published = any(run.settings.get("report") == "best-test" for run in runs)
+    judged = assess(found, cells, Conditions("as-published" if as_published else "clean", other=matched.other))
+    if untrained:  # checks that need the data were made when the file was written
+        judged = judged._replace(claims=[claim for one in untrained for claim in one.claims])
+    return Evidence(judged, cells, matched.further, files, untrained)
