@@ -1,6 +1,7 @@
 """Files of runs that are damaged or were written by somebody else: a sentence, never a traceback."""
 
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -97,6 +98,8 @@ def test_a_damaged_state_is_refused_and_not_trained_from(made: Path, tmp_path: P
         lambda tensors: tensors["optimizer"]["param_groups"].append({"lr": 1}),
         lambda tensors: tensors["optimizer"]["state"][0].update(exp_avg=torch.zeros(1, 2)),
         lambda tensors: tensors["optimizer"]["state"][0].update(exp_avg=None),
+        lambda tensors: tensors["optimizer"]["state"][0].update(step=torch.tensor(-1e20)),
+        lambda tensors: tensors["optimizer"]["state"][0].update(step=torch.tensor(math.nan)),
         lambda tensors: [state.pop("exp_avg") for state in tensors["optimizer"]["state"].values()],
         lambda tensors: [state.clear() for state in tensors["optimizer"]["state"].values()],
         lambda tensors: tensors["random"].update(cpu=torch.zeros(3)),

@@ -10,6 +10,7 @@ from torch.optim import SGD, Optimizer
 
 from labelkin._checks import InputError, brief, is_finite
 
+MOST_STEPS = 2**53  # above it, a float does not hold every whole number
 REMEDY = "delete the files state* in the folder of the run to train it from the start"
 
 
@@ -66,6 +67,8 @@ def _check_state(optimizer: Optimizer) -> None:
             shape = () if name == "step" else parameter.shape
             if not (isinstance(value, Tensor) and value.is_floating_point() and value.shape == shape):
                 raise _damaged(f"{name} of its optimizer does not fit a parameter of shape {tuple(parameter.shape)}")
+            if name == "step" and not (0 <= value.item() < MOST_STEPS and value.item() % 1 == 0):
+                raise _damaged(f"its optimizer is at step {value.item()}, expected a whole number from 0")
 
 
 def load_weights(model: torch.nn.Module, saved: Any) -> None:
