@@ -13,8 +13,9 @@ from labelkin.runs import Results
 
 INTRODUCTION = """# Which objective to choose
 
-`make docs` generates this page from `results/*.json`: what to do, what each objective showed, and what may serve a need. The
+What to do, what each objective showed, and what may serve a need, from every measured comparison. The
 [leaderboard](leaderboard.md) ranks objectives by the cost of their decisions, and [all tables](results.md) has every number.
+`make docs` generates this page from `results/*.json`.
 """
 READING = """A comparison is one data set, network and training, against one-hot cross entropy with the same seeds. "More
 accurate" and "less accurate" count the comparisons whose 95 % interval excludes zero, with the range of these differences in
