@@ -1,7 +1,13 @@
 # Each target needs only Python 3.11+ and make: the environment is created on first use.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+ifeq ($(OS),Windows_NT)
+SHELL := bash
+SCRIPTS := Scripts
+else
+SCRIPTS := bin
+endif
+BIN := $(VENV)/$(SCRIPTS)
 WORKERS ?= 2
 # The tests start many processes; without compiled files each of them would compile the package again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -52,12 +58,12 @@ site: $(VENV)/ready
 wheel:
 	rm -rf dist build/wheel
 	$(PYTHON) -m venv build/wheel
-	build/wheel/bin/pip wheel --quiet --no-deps --wheel-dir dist .
-	build/wheel/bin/pip install --quiet -c constraints.txt "$$(ls dist/labelkin-*.whl)[all]" pytest pytest-timeout
-	build/wheel/bin/labelkin --version
-	build/wheel/bin/labelkin --help >/dev/null
-	build/wheel/bin/python -I tests/smoke_wheel.py
-	build/wheel/bin/pytest -p no:cacheprovider tests/test_readme.py
+	build/wheel/$(SCRIPTS)/pip wheel --quiet --no-deps --wheel-dir dist .
+	build/wheel/$(SCRIPTS)/pip install --quiet -c constraints.txt "$$(ls dist/labelkin-*.whl)[all]" pytest pytest-timeout
+	build/wheel/$(SCRIPTS)/labelkin --version
+	build/wheel/$(SCRIPTS)/labelkin --help >/dev/null
+	build/wheel/$(SCRIPTS)/python -I tests/smoke_wheel.py
+	build/wheel/$(SCRIPTS)/pytest -p no:cacheprovider tests/test_readme.py
 
 # Damaged and malicious files, plans and run folders: 10,000 cases of each target. `make test` runs 25 of each.
 fuzz: $(VENV)/ready
@@ -78,8 +84,8 @@ mutants: $(VENV)/ready
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	touch $@
 
 clean:

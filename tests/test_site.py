@@ -332,6 +332,13 @@ def test_the_site_builds_without_a_warning_and_its_links_lead_somewhere(tmp_path
             page.wait_for_selector(".katex")
             assert page.locator(".katex-error").count() == 0, path
             assert page.locator(".arithmatex:not(:has(.katex))").count() == 0, path
+        said: list[str] = []
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.goto((tmp_path / "site" / "index.html").as_uri())  # search works without a server
+        page.locator("input.md-search__input").fill("partial labels")
+        page.wait_for_selector(".md-search-result__link[href*='partial-labels']", state="attached")
+        assert said == []
     reference = (tmp_path / "site" / "api" / "labelkin.decide.html").read_text(encoding="utf-8")
     assert 'id="labelkin.decide.least_cost"' in reference
     tutorial = (tmp_path / "site" / "tutorials" / "cheaper_decisions.html").read_text(encoding="utf-8")

@@ -252,6 +252,7 @@ print(found.samples, *peaks)
 @pytest.mark.long
 def test_ten_times_the_rows_need_the_same_memory(tmp_path: Path):
     """60,000 rows of text are 3 MB in the file, and more than 30 MB as Python strings."""
+    pytest.importorskip("resource", reason="Windows does not have it")
     probs = torch.rand(1000, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     lines = [
         "{:.6f},{:.6f},{:.6f},{:.6f},{:.6f}\n".format(*row) for row in (probs / probs.sum(-1, keepdim=True)).tolist()

@@ -188,6 +188,7 @@ print(found.samples, *peaks)
 @pytest.mark.parametrize("suffix", [".npz", ".csv"])
 def test_ten_times_the_rows_need_the_same_memory(tmp_path: Path, suffix: str):
     """The scores of 30,000 samples are 22 MB more than those of 3,000, and more than 100 MB as strings."""
+    pytest.importorskip("resource", reason="Windows does not have it")
     make = np.random.default_rng(0)
     target, probs = make.integers(0, 100, 3_000), make.dirichlet(np.full(100, 0.1), 3_000)
     lines = [f"{y},{','.join(f'{p:.5f}' for p in row)}\n" for y, row in zip(target, probs.tolist(), strict=True)]

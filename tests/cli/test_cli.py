@@ -603,10 +603,15 @@ def test_the_demo_keeps_finished_runs_and_forgets_its_own_alone(tmp_path, monkey
     assert f"The report is in {tmp_path / 'report.html'}" in table.stderr
     lines = table.stdout.splitlines()
     assert all(any(line.startswith(name) for line in lines) for name in demo.OBJECTIVES)
-    assert lines[-2].startswith("Decide by least cost: the five best answers cost ")
-    assert lines[-1].startswith("Fall back to be right or unanswered 95 % of the time: ")
+    assert all(len(line) <= 90 for line in lines[: lines.index("")])  # the table fits a terminal
+    train, decide, fall_back = lines[lines.index("") + 1 : -2]
+    assert train.startswith("Train: ")
+    assert decide.startswith("Decide by least cost: one answer costs ")
+    assert fall_back.startswith("Fall back to be right or unanswered 95 % of the time: ")
+    assert lines[-1].startswith(f"Open {tmp_path / 'report.html'} in a browser")
     page = (tmp_path / "report.html").read_text(encoding="utf-8").replace("\u00a0", " ")
-    assert all(f'<p class="also">{line}</p>' in page for line in lines[-2:])
+    assert all(f'<p class="also">{line}</p>' in page for line in (decide, fall_back))
+    assert '<p class="problem">Which module of Python&#39;s standard library is a function from? 1' in page
     monkeypatch.setattr("labelkin.comparison._demo.compare_plan", lambda *a, **k: pytest.fail("stop"))
     with pytest.raises(pytest.fail.Exception):
         call("demo", "--out", tmp_path, "--fresh")

@@ -40,9 +40,16 @@ def backbone() -> nn.Module:
 
 
 def test_every_python_block_is_run_by_a_test():
-    ran = ["scikit-learn", "Hugging Face transformers", "PyTorch Lightning", "MLflow", "Weights & Biases"]
+    ran = [
+        "scikit-learn",
+        "Hugging Face transformers",
+        "PyTorch Lightning",
+        "torchmetrics",
+        "MLflow",
+        "Weights & Biases",
+    ]
     counted = sum(len(blocks(heading)) for heading in [*ran, "timm, torchvision and loops of your own"])
-    assert counted == PAGE.count("```python") == 8
+    assert counted == PAGE.count("```python") == 12
 
 
 def test_its_links_lead_somewhere():
@@ -51,11 +58,19 @@ def test_its_links_lead_somewhere():
 
 
 @pytest.mark.long
-def test_scikit_learn():
+def test_scikit_learn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    import joblib
+
+    monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    (code,) = blocks("scikit-learn")
-    exec(code, names)
+    first, second = blocks("scikit-learn")
+    exec(first, names)
     assert 0 > names["after"] > names["before"]
+    exec(second, names)
+    assert names["search"].best_score_ >= names["after"]
+    loaded = joblib.load("model.joblib")
+    assert (loaded.predict(names["X"]) == names["search"].predict(names["X"])).all()
+    assert names["network"].score(names["X"], names["y"]) > 0.9
 
 
 def test_the_loop_with_the_loss_swapped_is_the_plain_loop():
@@ -141,12 +156,34 @@ def test_backbones_of_other_libraries(place: int, library: str):
 
 
 @pytest.mark.long
-def test_lightning():
+def test_lightning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     skip_unless(find_spec("lightning") is not None, "lightning", "lightning")
-    (code,) = blocks("PyTorch Lightning")
-    names = {"backbone": backbone(), "features": 5, "taxonomy": TREE, "loader": loader()}
-    exec(code, names)
+    monkeypatch.chdir(tmp_path)
+    train, load = blocks("PyTorch Lightning")
+    names: dict[str, Any] = {"backbone": backbone(), "features": 5, "taxonomy": TREE, "loader": loader()}
+    exec(train, names)
     assert {"train_loss", "val_loss", "val_accuracy", "val_severity", "val_cost"} <= set(names["found"])
+    trained = names["module"].eval()
+    with torch.no_grad():
+        expected = torch.cat([trained.objective.probs(trained(inputs)) for inputs, _ in loader()])
+    names["backbone"] = nn.Sequential(nn.Linear(6, 5), nn.Tanh())  # other weights, which the checkpoint replaces
+    exec(load, names)
+    torch.testing.assert_close(names["probs"], expected)
+
+
+def test_torchmetrics():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    skip_unless(find_spec("torchmetrics") is not None, "torchmetrics", "torchmetrics")
+    (code,) = blocks("torchmetrics")
+    by_epoch = [torch.tensor([0, 2, 2, 0]), torch.tensor([0, 0, 2, 3])]
+    names = {"taxonomy": TREE, "predicted_by_epoch": by_epoch, "target": torch.arange(4)}
+    exec(code, names)
+    assert [float(values["accuracy"]) for values in names["epochs"]] == [0.5, 0.75]
+    assert names["axes"].get_lines()[0].get_ydata().tolist() == [
+        2.0,
+        1.0,
+    ]  # cat for ship and dog for car, then cat for dog
 
 
 @pytest.mark.long
@@ -165,11 +202,16 @@ def test_transformers(tmp_path: Path):
         "taxonomy": ANIMALS,
         "texts": list(WORDS.values()),
         "labels": list(range(4)),
+        "new_texts": ["the cat sleeps", "a ship at sea", "the car"],
     }
-    (code,) = blocks("Hugging Face transformers")
-    exec(code, names)
+    train, decide = blocks("Hugging Face transformers")
+    exec(train, names)
     assert {"eval_accuracy", "eval_severity", "eval_cost"} <= set(names["found"])
     torch.testing.assert_close(names["loaded"].model.state_dict(), names["trainer"].model.model.state_dict())
+    exec(decide, names)
+    expected = names["probs"].double() @ torch.from_numpy(ANIMALS.distance()).double()
+    assert names["decisions"].shape == (3,)
+    assert torch.equal(names["decisions"], expected.argmin(-1))
 
 
 def own_training() -> dict[str, Any]:

@@ -145,9 +145,13 @@ def test_a_saved_objective_does_not_load_as_another(tmp_path: Path):
             lambda: door.KinModel(transformers.BertForSequenceClassification(config(num_labels=3)), OneHot(4)),
             "classes: expected 3, the model's num_labels, got 4",
         ),
+        (
+            lambda: door.KinModel(transformers.BertForSequenceClassification(config(num_labels=4)), Hierarchical(TREE)),
+            "Hierarchical takes 6 outputs for 4 classes, and the model has 4; give it features=",
+        ),
         (lambda: door.KinModel(encoder(), OneHot(4, features=16), pooling="max"), "pooling: expected one of 'auto'"),
     ],
-    ids=["features", "no config", "two heads", "classes", "pooling"],
+    ids=["features", "no config", "two heads", "classes", "nodes", "pooling"],
 )
 def test_models_and_objectives_that_do_not_fit_are_named(make: "Callable[[], KinModel]", sentence: str):
     with pytest.raises(InputError, match=sentence):
@@ -186,7 +190,7 @@ def test_the_callback_does_what_a_loop_must(name: str):
 
     called, written = headed(name), headed(name)
     batches = [collated(samples()[start : start + 8]) for start in (0, 8, 16)]
-    callback = ObjectiveCallback(called, lambda: batches)
+    callback = ObjectiveCallback(lambda: called, lambda: batches)
     state = transformers.TrainerState(num_train_epochs=3, epoch=1.0)  # one epoch was trained before
     callback.on_train_begin(None, state, None)
     for epoch in (1, 2):
@@ -228,7 +232,7 @@ def arguments(folder: Path, **options: Any) -> "TrainingArguments":
     return transformers.TrainingArguments(str(folder), **{**plain, **options})
 
 
-def trainer_for(model: nn.Module, folder: Path, **options: Any) -> Any:
+def trainer_for(model: nn.Module | None, folder: Path, **options: Any) -> Any:
     skip_unless(transformers.utils.is_accelerate_available(), "accelerate", "transformers")
     from labelkin.doors.transformers import KinTrainer
 
@@ -236,7 +240,7 @@ def trainer_for(model: nn.Module, folder: Path, **options: Any) -> Any:
         def _get_train_sampler(self, *args: Any) -> Any:
             return torch.utils.data.SequentialSampler(self.train_dataset)
 
-    ours = ("objective", "pooling", "eval_dataset", "compute_metrics")
+    ours = ("objective", "pooling", "eval_dataset", "compute_metrics", "model_init")
     given = {key: options.pop(key) for key in ours if key in options}
     collator = transformers.DataCollatorWithPadding(tokenizer())
     return InOrder(model, arguments(folder, **options), train_dataset=samples(), data_collator=collator, **given)
@@ -306,6 +310,25 @@ def test_texts_are_learned_and_evaluated_end_to_end(tmp_path: Path):
     assert after["eval_accuracy"] > 0.9 > before["eval_accuracy"]
     assert after["eval_cost"] < before["eval_cost"]
     assert not torch.equal(trainer.objective.embedding, torch.eye(4))
+
+
+@pytest.mark.long
+def test_every_training_with_model_init_begins_anew(tmp_path: Path):
+    trainer = trainer_for(None, tmp_path, model_init=lambda: headed("retrospection", **NO_DROPOUT))
+    written = headed("retrospection", **NO_DROPOUT)
+    trained_by_hand(written)
+    for _ in range(2):
+        trainer.train()
+        close(trainer.model, written)
+        buffers = dict(trainer.model.named_buffers())
+        torch.testing.assert_close(buffers, dict(written.named_buffers()), rtol=1e-5, atol=1e-6)
+
+
+def test_model_init_makes_a_whole_model(tmp_path: Path):
+    with pytest.raises(InputError, match="model_init: expected a function that returns a KinModel, got BertModel"):
+        trainer_for(None, tmp_path, model_init=lambda: encoder())
+    with pytest.raises(InputError, match="objective: expected none beside model_init"):
+        trainer_for(None, tmp_path, model_init=lambda: headed("one-hot"), objective=HEADS["one-hot"]())
 
 
 @pytest.mark.long

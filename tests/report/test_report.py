@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 import labelkin
 from labelkin import InputError, Taxonomy
+from labelkin.analysis import Activity, Memory, Points
 from labelkin.cli._report import report
 from labelkin.comparison import Comparison, Row, summarize
 from labelkin.report import read_comparisons, targets, write_model_page, write_report
@@ -26,6 +27,7 @@ from labelkin.report._build_page import build_page
 from labelkin.report._groups import superclasses
 from labelkin.report._images import png_uri
 from labelkin.report._leaderboard import COLUMNS, COST_COLUMNS, leaderboard
+from labelkin.report._learned import Features, feature_panels
 from labelkin.report._mistakes import costliest_part, mistakes_of
 from labelkin.report._page_model import Page, Panel
 from labelkin.report._provenance import compare_command
@@ -387,7 +389,7 @@ def test_data_that_are_gone_leave_what_the_runs_kept(hostile_page: tuple[Path, l
     page = build_page(read_comparisons(tmp_path / "runs").comparisons[0])
     assert "gone.csv" in panel(page, "projection").missing
     assert panel(page, "confusions").figures
-    assert "No pictures" in page.subjects[0].costliest.note
+    assert "Pictures are missing. Not available: there is no file" in page.subjects[0].costliest.note
 
 
 def test_nothing_finished_gives_a_page_that_says_so(digits: Comparison, tmp_path: Path):
@@ -492,3 +494,22 @@ def test_a_plan_is_reported_from_its_runs(digits: Comparison, tmp_path: Path):
     assert [each.label for each in found.comparisons[0].rows] == ["one-hot", "label-embedding"]
     with pytest.raises(InputError, match="none of its runs are in"):
         read_comparisons(plan, runs=tmp_path)
+
+
+@pytest.mark.long
+def test_label_vectors_of_the_tree_are_not_shown_as_learned(tmp_path: Path):
+    found = labelkin.compare("digits", objectives=["hierarchical-cross-entropy"], out=tmp_path, epochs=1)
+    page = build_page(found)
+    note = panel(page, "similarity").note
+    assert "the mean scores of each class, because the label vectors are those of the tree, not learned" in note
+    assert "correlation of their distances is +1.00" not in panel(page, "trees").note
+
+
+def test_a_network_of_one_layer_has_no_figure_over_layers():
+    tree = Taxonomy.from_nested({"a": ["b", "c"], "d": ["e"]})
+    distances = torch.rand(2, 3, 3, generator=torch.Generator().manual_seed(0))
+    points = Points(torch.rand(6, 2).double(), torch.zeros(2), 1.0)
+    for layers in (("features",), ("stage", "features")):
+        activity = Activity(layers, distances[: len(layers)], torch.full((3,), 2), Memory((), (), (), 0))
+        panels = feature_panels(Features(points, torch.arange(6) % 3, activity), tree, None, "")
+        assert [p.key for p in panels] == ["projection", "layers"][: len(layers)]

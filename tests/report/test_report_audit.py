@@ -65,7 +65,7 @@ def test_costs_of_ones_own_change_the_heading_and_the_confusions(
     assert found.advice.rule == "crm"
     saved = 100 * found.advice.saved.share
     assert f"a decision costs {saved:.0f} % less" in heading(page) != heading(by_tree)
-    assert f"(95 % interval, {found.advice.samples} samples" in heading(page)
+    assert f'<p class="evidence">95 % interval, {found.advice.samples} samples' in page
     assert "× cost 30" in shown(page)
     assert "× distance" not in shown(page)
     worst = found.worst.confusions[0]
@@ -80,7 +80,7 @@ def test_the_details_have_the_command_and_do_not_repeat_the_heading(arrays: dict
         np.fill_diagonal(costs, 0)
         found = audit(arrays, costs=costs)
         page = shown(write_audit_page(found, tmp_path / "page.html").read_text())
-        detail = page.partition('<p class="detail">')[2].partition("</p>")[0]
+        detail = page.partition('<ul class="detail">')[2].partition("</ul>")[0]
         assert ("labelkin decide --rule crm" in detail) == (found.advice.rule == "crm")
         assert "The accuracy is" in detail
         assert "Keep the most probable class" not in detail

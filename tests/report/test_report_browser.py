@@ -29,13 +29,13 @@ FIGURES = [
     "pareto",
     "curves",
     "decisions",
+    "confusions",
+    "calibration",
+    "operating",
     "similarity",
     "trees",
     "projection",
     "layers",
-    "confusions",
-    "calibration",
-    "operating",
 ]
 
 
@@ -138,11 +138,12 @@ def test_zooming_and_going_back(wide: Opened):
 
 def test_choosing_an_objective_shows_it(wide: Opened):
     page = wide.page
+    assert page.locator("#subject h3").first.inner_text() == "Costliest confusions"
     page.get_by_label("Details of").select_option(label="static-labels")
-    assert page.locator("#subject h2").first.inner_text() == "What static-labels learned"
+    assert page.locator("#learned").inner_text() == "What static-labels learned"
     assert page.locator("figure[data-figure=calibration] .absent").count() == 0  # its scores are calibrated
     page.locator("#leaderboard").get_by_role("button", name="one-hot : show details").click()
-    assert page.locator("#subject h2").first.inner_text() == "What one-hot learned"
+    assert page.locator("#learned").inner_text() == "What one-hot learned"
     assert page.evaluate("document.getElementById('subject-choice').selectedOptions[0].text") == "one-hot"
     page.locator("figure[data-figure=projection]").scroll_into_view_if_needed()
     page.get_by_label("superclass", exact=True).check()
@@ -290,6 +291,28 @@ def test_names_stay_text_in_the_browser(started: Any, hostile_page: tuple[Path, 
     cells = opened.page.locator("#subject tbody th bdi").all_inner_texts()
     assert set(given) <= set(cells)
     assert any(text.startswith("<script") for text in plot(opened, "trees").locator("text").all_text_contents())
+
+
+# Whether the title of the x axis lies on the map, by figure.
+TITLE_ON_MAP = """() => [...document.querySelectorAll("figure[data-drawn]")].filter((figure) => {
+    const [title, map] = [figure.querySelector(".xtitle"), figure.querySelector(".nsewdrag")];
+    return title && map && title.getBoundingClientRect().top < map.getBoundingClientRect().bottom;
+}).map((figure) => figure.dataset.figure)"""
+
+
+def test_a_hundred_classes_on_a_telephone(started: Any, tmp_path: Path):
+    """Class labels do not fit there; the title of the axis stays below the map, also after zooming."""
+    path = tmp_path / "hundred.html"
+    write_page(hundred_classes(), path)
+    opened = Opened(started, path, width=390)
+    opened.walk()
+    assert opened.page.evaluate(TITLE_ON_MAP) == []
+    assert opened.page.locator("figure[data-figure=confusions] .ytick text").count() == 0
+    zoom = opened.page.locator("figure[data-figure=confusions]").get_by_role("button", name="Zoom in")
+    for _ in range(3):
+        zoom.click()
+    opened.page.wait_for_selector("figure[data-figure=confusions] .xtick text")
+    assert opened.page.evaluate(TITLE_ON_MAP) == []
 
 
 def hundred_classes() -> Page:

@@ -1,11 +1,11 @@
 """The command line for tests: in this process or in one of its own, and real digits as files."""
 
 import os
-import resource
 import subprocess
 import sys
 
 import numpy as np
+import pytest
 import typer.main
 from click.testing import CliRunner
 from sklearn.datasets import load_digits
@@ -48,6 +48,7 @@ def processor_seconds(*command, times=3):
 
     It grows by a multiple where other programs share caches and memory: compare it with that of another command.
     """
+    resource = pytest.importorskip("resource", reason="Windows does not count the time of child processes")
     taken = []
     for _ in range(times):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -130,7 +130,7 @@ def _sentence(best: Crm, by: str, change: Difference, *, better: bool) -> str:
         share = f", {100 * saved / change.before:.0f} %" if change.before else ""
         return (
             f"Decide by the least expected {'cost' if by == 'costs' else 'height'} (labelkin decide --rule crm"
-            f"{with_temperature}): the {measure} falls {moved}; this saves {saved:.3f}{share} ({ends}), {evidence}."
+            f"{with_temperature}): the {measure} falls {moved}; this saves {saved:.3f} ({ends}){share}, {evidence}."
         )
     if is_significant(change):
         why = f"raises the {measure} {moved}, so the probabilities do not fit; {evidence}"

@@ -21,6 +21,7 @@ from labelkin.cli._show import (
     progress,
     say,
     say_comparison,
+    say_comparison_briefly,
     say_json,
     say_status,
     typed_command,
@@ -139,13 +140,15 @@ def compare(
         write_pages(compared, html, sets)
 
 
-def write_pages(compared: "list[Comparison]", path: Path, data: "DataCache", *, also: Sequence[str] = ()) -> None:
-    """Write one report per comparison, using data that are already loaded; `also` are sentences for the top of each."""
+def write_pages(
+    compared: "list[Comparison]", path: Path, data: "DataCache", *, problem: str = "", also: Sequence[str] = ()
+) -> None:
+    """Write one report per comparison, using data that are already loaded; `problem` and `also` are for the top of each."""
     from labelkin.report import targets, write_report
 
     for comparison, target in zip(compared, targets(path, len(compared)), strict=True):
         with other_output_to_stderr():
-            write_report(comparison, target, data=data, also=also, say=say_status)
+            write_report(comparison, target, data=data, problem=problem, also=also, say=say_status)
         say_status(f"The report is in {target}")
 
 
@@ -272,12 +275,16 @@ def demo(
 
     sets = DataCache()
     with suggest_resuming(lambda: shlex.join(["labelkin", "demo", "--out", str(out)])), other_output_to_stderr():
-        comparison, lines = run_demo(out, fresh=fresh, data=sets, progress=progress, say=say_status)
+        comparison, lines, problem = run_demo(out, fresh=fresh, data=sets, progress=progress, say=say_status)
+    write_pages([comparison], out / "report.html", sets, problem=problem, also=lines[1:])
     if json:
-        say_json({**comparison.as_dict(), "summary": list(lines)})
-    else:
-        say_comparisons([comparison], "text")
-    write_pages([comparison], out / "report.html", sets, also=lines[1:])
-    if not json:
-        for line in ("", *lines):
-            say(line)
+        say_json({**comparison.as_dict(), "problem": problem, "summary": list(lines)})
+        return
+    say_comparison_briefly(comparison)
+    for line in (
+        "",
+        *lines,
+        "",
+        f"Open {out / 'report.html'} in a browser for the costliest confusions and all figures.",
+    ):
+        say(line)

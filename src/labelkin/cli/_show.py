@@ -120,6 +120,14 @@ def say_comparison(comparison: Comparison, form: str = "text") -> None:
     say(f"The runs are in {comparison.folder}")
 
 
+def say_comparison_briefly(comparison: Comparison) -> None:
+    """Print the first columns of a comparison, which decide it."""
+    from labelkin.comparison import table_cells, table_headings, terminal_columns
+
+    shown = terminal_columns(comparison)[:4]
+    say_table(table_headings(comparison, shown), [table_cells(row, shown) for row in comparison.rows])
+
+
 @contextmanager
 def other_output_to_stderr() -> Iterator[None]:
     """Redirect stdout to stderr, so that stdout contains only the result."""

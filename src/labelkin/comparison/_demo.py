@@ -34,10 +34,11 @@ BATCH = 1024
 
 
 class Demo(NamedTuple):
-    """The comparison of a demo, and its result in three lines."""
+    """The comparison of a demo, its result in three lines, and the problem in words."""
 
     comparison: Comparison
     lines: tuple[str, str, str]
+    problem: str
 
 
 class Costs(NamedTuple):
@@ -76,13 +77,15 @@ def demo(
         say: Called with each line of status.
 
     Returns:
-        The comparison, and three lines: which objective to use, what calibrated decisions of least cost save over the most
-        probable class, and what fallback with a guarantee answers.
+        The comparison, three lines (which objective to use, what calibrated decisions of least cost save over the most
+        probable class, and what fallback with a guarantee answers), and a description of the problem.
     """
     sets = DataCache() if data is None else data
     plan = plan_for(DATA, objectives=OBJECTIVES, seeds=SEEDS, backbone=BACKBONE, training=SETTINGS)
     if fresh:
         remove_runs(plan, Path(out))
+    problem = described(sets.workspace(plan.runs()[0].spec).dataset)
+    say(problem)
     jobs = min(JOBS, os.cpu_count() or 1)
     comparison = compare_plan(plan, out, jobs=jobs, data=sets, progress=progress, say=say)[0]
     verdict = comparison.verdict
@@ -98,7 +101,18 @@ def demo(
         saving_line(costs),
         guarantee_line(answers, calibrated, len(datasets[0].test)),
     )
-    return Demo(comparison, lines)
+    return Demo(comparison, lines, problem)
+
+
+def described(dataset: Dataset) -> str:
+    """Say what is to be found, from how much, and what a mistake costs."""
+    tree = dataset.taxonomy
+    assert tree is not None
+    return (
+        f"Which module of Python's standard library is a function from? {len(tree.classes)} modules in "
+        f"{len(np.unique(tree.parents[tree.leaves]))} chapters of its manual, {len(dataset.train):,} functions to learn from. "
+        "Naming another module of the right chapter costs 1, a module of another chapter 2. One-hot is the usual cross entropy."
+    )
 
 
 def training_line(verdict: Verdict) -> str:
@@ -110,8 +124,8 @@ def saving_line(costs: Sequence[Costs]) -> str:
     """Say what calibrated decisions of least cost save over the most probable classes, on average over runs."""
     mean = Costs(*np.mean(costs, axis=0).tolist())
     return (
-        f"Decide by least cost: the five best answers cost {_change(mean.decided_five, mean.argmax_five)} the five most "
-        f"probable ones, and the best one costs {_change(mean.decided, mean.argmax)} the most probable one."
+        f"Decide by least cost: one answer costs {_change(mean.decided, mean.argmax)} the most probable one, and a list of "
+        f"five answers {_change(mean.decided_five, mean.argmax_five)} the five most probable ones."
     )
 
 

@@ -6,9 +6,13 @@ from statistics import fmean
 from typing import NamedTuple
 
 from labelkin.comparison import Row
-from labelkin.papers._settings import ONE_SEED, SHOWN_BETTER, SHOWN_WORSE, Setting, by_objective, outcome, points
+from labelkin.papers._format import UNDEFINED, markdown_table
+from labelkin.papers._settings import ONE_SEED, SHOWN_BETTER, SHOWN_WORSE, UNCLEAR, Setting, by_objective, outcome
 
 Compared = Sequence[tuple[Setting, Row]]
+ACCURACY = ("comparisons", "more accurate", "less accurate", "not significant", "one seed")
+MISTAKES = (*ACCURACY, "cost of decisions lower")
+EPOCHS_SAVED = ("comparisons", "reaches one-hot's best accuracy in", "epochs saved there")
 
 
 class Need(NamedTuple):
@@ -17,7 +21,8 @@ class Need(NamedTuple):
     title: str
     advice: str
     objectives: tuple[str, ...]
-    describe: Callable[[Compared], str]
+    columns: tuple[str, ...]
+    describe: Callable[[Compared], tuple[str, ...]]  # one cell per column
     counts: Callable[[Compared], Compared] = lambda rows: rows
     unmeasured: str = "not measured"
 
@@ -27,47 +32,49 @@ class Need(NamedTuple):
 
 
 def by_need(settings: Sequence[Setting]) -> str:
-    """Return the section "By need"."""
+    """Return the section "By need": a table of objectives for each need."""
     rows = by_objective(settings)
     sections = ["## By need"]
     for need in NEEDS:
-        lines = [
-            f"- `{name}`: {need.describe(found) if found else need.unmeasured}."
-            for name, found in need.results(rows).items()
-        ]
-        sections.append("\n".join([f"### {need.title}", "", need.advice, "", *lines]))
+        found = need.results(rows)
+        known = [(linked(name), *need.describe(rows)) for name, rows in found.items() if rows]
+        parts = [f"### {need.title}", need.advice]
+        if known:
+            parts.append(markdown_table(("objective", *need.columns), known))
+        if missing := [f"`{name}`" for name, rows in found.items() if not rows]:
+            parts.append(f"{', '.join(missing)}: {need.unmeasured}.")
+        sections.append("\n\n".join(parts))
     return "\n\n".join(sections) + "\n"
 
 
-def accuracy(rows: Compared) -> str:
-    """Compare the accuracy of an objective with one-hot's."""
-    outcomes = [outcome(row) for _, row in rows]
-    parts = []
-    for word in (SHOWN_BETTER, SHOWN_WORSE):
-        there = [f"{_place(setting, row)} ({points(row)})" for setting, row in rows if outcome(row) == word]
-        if there:
-            parts.append(f"significantly {word} than one-hot in {of_total(len(there), len(rows))}: {'; '.join(there)}")
-    alone = outcomes.count(ONE_SEED)
-    rest = len(rows) - alone - sum(word in (SHOWN_BETTER, SHOWN_WORSE) for word in outcomes)
-    if rest:
-        parts.append(f"no significant difference in {of_total(rest, len(rows))}")
-    if alone:
-        means = [100 * row.difference for _, row in rows if outcome(row) == ONE_SEED]
-        between = f"{min(means):+.2f}" if len(means) == 1 else f"{min(means):+.2f} to {max(means):+.2f}"
-        parts.append(f"only one seed, which shows nothing, in {of_total(alone, len(rows))} ({between})")
-    return "; ".join(parts)
+def linked(objective: str) -> str:
+    """Return the name of an objective with a link to its page."""
+    return f"[`{objective}`](methods/{objective}.md)"
 
 
-def mistakes(rows: Compared) -> str:
+def accuracy(rows: Compared) -> tuple[str, ...]:
+    """Count how often the accuracy of an objective is shown to differ from one-hot's, with the range of the differences."""
+    kinds = (SHOWN_BETTER, SHOWN_WORSE, UNCLEAR, ONE_SEED)
+    found = {kind: [100 * row.difference for _, row in rows if outcome(row) == kind] for kind in kinds}
+    return (str(len(rows)), *(_counted(found[kind], shown=kind in kinds[:2]) for kind in kinds))
+
+
+def _counted(differences: Sequence[float], *, shown: bool) -> str:
+    """Return a count, with the range of the differences if they are shown; a dash for none."""
+    if not differences:
+        return UNDEFINED
+    if not shown:
+        return str(len(differences))
+    low, high = min(differences), max(differences)
+    between = f"{low:+.2f}" if len(differences) == 1 else f"{low:+.2f} to {high:+.2f}"
+    return f"{len(differences)} ({between})"
+
+
+def mistakes(rows: Compared) -> tuple[str, ...]:
     """Compare accuracy and costs with one-hot's; the costs of both after CRM."""
     known = [(row.cost, setting.reference.cost) for setting, row in rows if not isnan(row.cost_difference)]
-    sentence = accuracy(rows)
-    if not known:
-        return sentence
     cheaper = sum(own < theirs for own, theirs in known)
-    return (
-        f"{sentence}; mean cost of a decision below one-hot's, both decided by CRM, in {of_total(cheaper, len(known))}"
-    )
+    return (*accuracy(rows), f"{cheaper} of {len(known)}" if known else UNDEFINED)
 
 
 def with_relation(name: str) -> Callable[[Compared], Compared]:
@@ -84,21 +91,15 @@ def under_noise(rows: Compared) -> Compared:
     return [(setting, row) for setting, row in rows if setting.noise]
 
 
-def epochs(rows: Compared) -> str:
-    """Say how often an objective reaches one-hot's best accuracy, and how many epochs it saves."""
+def epochs(rows: Compared) -> tuple[str, ...]:
+    """Count how often an objective reaches one-hot's best accuracy, and how many epochs it saves there on average."""
     saved = [100 * row.epochs_saved for _, row in rows if not isnan(row.epochs_saved)]
-    count = f"reaches one-hot's best accuracy in {of_total(len(saved), len(rows))}"
-    return f"{count}, and saves {fmean(saved):.0f} % of the epochs there on average" if saved else count
+    return str(len(rows)), str(len(saved)), f"{fmean(saved):.0f} %" if saved else UNDEFINED
 
 
 def of_total(count: int, total: int) -> str:
     """Return "2 of 5 comparisons"."""
     return f"{count} of {total} comparison{'s' if total != 1 else ''}"
-
-
-def _place(setting: Setting, row: Row) -> str:
-    options = row.label.removeprefix(row.objective).strip()
-    return f"{setting.name}, {options}" if options else setting.name
 
 
 TREE, EPOCHS = "I have a tree of my classes", "I have time for few epochs"
@@ -113,12 +114,14 @@ NEEDS: tuple[Need, ...] = (
             "convex-hierarchical",
             "semantic-smoothing",
         ),
+        MISTAKES,
         mistakes,
     ),
     Need(
         "My classes have an order",
         "Smooth the targets along the order: `semantic-smoothing` with `relation: ordinal`.",
         ("semantic-smoothing",),
+        MISTAKES,
         mistakes,
         with_relation("ordinal"),
         "not measured with `relation: ordinal`",
@@ -127,6 +130,7 @@ NEEDS: tuple[Need, ...] = (
         "I have groups of classes",
         "Smooth within groups: `semantic-smoothing` with `relation: groups` and the groups as the taxonomy.",
         ("semantic-smoothing",),
+        MISTAKES,
         mistakes,
         with_relation("groups"),
         "not measured with `relation: groups`",
@@ -135,12 +139,14 @@ NEEDS: tuple[Need, ...] = (
         "I know nothing about my classes",
         "Use an objective that learns the similarity of classes or takes it from the data. Label smoothing is the baseline.",
         ("label-smoothing", "label-embedding", "adaptive-labels", "mixed-cross-entropy", "retrospection"),
+        ACCURACY,
         accuracy,
     ),
     Need(
         "I have many classes",
         "Use a label embedding that needs no K x K matrix; `start_after` starts it later in training.",
         ("compressed-label-embedding",),
+        ACCURACY,
         accuracy,
     ),
     Need(
@@ -155,6 +161,7 @@ NEEDS: tuple[Need, ...] = (
             "label-smoothing",
             "confidence-penalty",
         ),
+        ACCURACY,
         accuracy,
         under_noise,
         "not measured under label noise",
@@ -163,6 +170,7 @@ NEEDS: tuple[Need, ...] = (
         EPOCHS,
         "Compare how soon an objective reaches one-hot's best accuracy.",
         ("adaptive-labels", "label-embedding", "retrospection"),
+        EPOCHS_SAVED,
         epochs,
     ),
 )

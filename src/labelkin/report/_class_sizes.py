@@ -55,6 +55,7 @@ def class_size_panel(comparison: Comparison, data: RunData | None) -> tuple[Pane
     if not known:
         return ()
     names = [group.name for group in groups]
+    lines = {label: found.tolist() for label, found in known.items()}
     rows = [(label, *(None if np.isnan(v) else round(float(v), 4) for v in found)) for label, found in known.items()]
     return (
         Panel(
@@ -62,7 +63,7 @@ def class_size_panel(comparison: Comparison, data: RunData | None) -> tuple[Pane
             "Cost by class size",
             "Mean cost of a decision on test samples of rare classes (left) to frequent ones (right), a third of the classes "
             "each, by their number of training samples. Lower is better.",
-            {"": figures.cost_by_class_size(names, {label: found.tolist() for label, found in known.items()})},
+            {"": figures.cost_by_class_size(names, lines, reference=comparison.reference)},
             Table(("objective", *names), rows),
         ),
     )

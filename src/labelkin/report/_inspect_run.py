@@ -17,6 +17,7 @@ from labelkin.report._learned import (
     class_means,
     class_similarity,
     features_of,
+    follows_tree,
     spread_over_classes,
 )
 from labelkin.report._mistakes import Mistakes, mistakes_of
@@ -36,6 +37,7 @@ from labelkin.runs import (
 from labelkin.structure import Taxonomy
 
 EQUALLY_FAR, NO_WEIGHTS = "all label vectors are equally far apart", "the weights are missing"
+GIVEN = "the label vectors are those of the tree, not learned"
 SAMPLES = 1_000  # test samples whose features are computed
 MOST_CLASSES = 300  # larger matrices are unreadable and take megabytes
 
@@ -131,7 +133,7 @@ class RunInspector:
         return mistakes_of(*self.outputs, self.taxonomy, log_probs=known, temperature=fitted if known else 1.0)
 
     def _similarity(self) -> ClassSimilarity:
-        """Compute class similarity from label vectors, or from mean scores if these are equally far apart or missing."""
+        """Compute class similarity from label vectors, or from mean scores if these show nothing or are missing."""
         classes = len(self.taxonomy.leaves)
         _check_size(classes)
         try:
@@ -139,7 +141,9 @@ class RunInspector:
         except InputError:
             vectors, why = torch.eye(classes), NO_WEIGHTS
         if (found := class_similarity(vectors, self.taxonomy)) is not None:
-            return found
+            if not follows_tree(found, self.taxonomy):
+                return found
+            why = GIVEN
         means = class_means(*self.outputs)
         found = (
             None

@@ -73,6 +73,17 @@ def class_similarity(vectors: Tensor, taxonomy: Taxonomy, source: str = "the lab
     return ClassSimilarity(source, distances, near, structure)
 
 
+def follows_tree(similarity: ClassSimilarity, taxonomy: Taxonomy) -> bool:
+    """Return whether the distances are those of the tree: the root of the number of edges, or in the order of the heights."""
+    found = similarity.distances.double()
+    edges = torch.from_numpy(taxonomy.distance("edges")).double().sqrt()
+    if torch.allclose(found / found.max(), edges / edges.max(), atol=1e-5):
+        return True
+    values = torch.tensor([]) if similarity.structure is None else similarity.structure.values
+    known = values[~values.isnan()]
+    return len(known) > 0 and bool((known > 1 - 1e-6).all())
+
+
 def class_means(scores: Tensor, target: Tensor) -> Tensor | None:
     """Return the mean scores (K, K) of each class's samples; None if a class has no samples."""
     counts = torch.bincount(target, minlength=scores.shape[1])
@@ -208,7 +219,7 @@ def feature_panels(features: Features | None, taxonomy: Taxonomy, groups: Groups
         views["superclass"] = figures.projection(features.points, features.targets, names, groups=groups)
     method = "Classical scaling (MDS)" if hasattr(features.points, "explained") else "t-SNE"
     activity = features.activity
-    return [
+    panels = [
         Panel(
             "projection",
             plane,
@@ -216,15 +227,19 @@ def feature_panels(features: Features | None, taxonomy: Taxonomy, groups: Groups
             views,
             _centers(features, names),
             views="Color by",
-        ),
-        Panel(
-            "layers",
-            depth,
-            "Mean NAA distance of pairs of classes: 0 if a layer responds to both classes equally, 1 if nothing is shared.",
-            {"": figures.activity_by_layer(activity, groups)},
-            _layer_table(features, groups),
-        ),
+        )
     ]
+    if len(activity.layers) > 1:  # a single layer has no course to show
+        panels.append(
+            Panel(
+                "layers",
+                depth,
+                "Mean NAA distance of pairs of classes: 0 if a layer responds to both classes equally, 1 if nothing is shared.",
+                {"": figures.activity_by_layer(activity, groups)},
+                _layer_table(features, groups),
+            )
+        )
+    return panels
 
 
 def _centers(features: Features, names: Sequence[str]) -> Table:

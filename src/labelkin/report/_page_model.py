@@ -141,6 +141,7 @@ class Page(NamedTuple):
     title: str
     context: tuple[str, ...]  # short facts above the sentence
     verdict: Verdict
+    problem: str = ""  # what the comparison is about, above the sentence
     also: tuple[str, ...] = ()  # sentences below the first one that are as important
     leaderboard: Leaderboard | None = None
     overview: tuple[Panel, ...] = ()

@@ -34,7 +34,7 @@ def subject(
         features: Features of test samples.
         mistakes: Mistakes on the test set.
         images: Data URIs of images for each of the costliest confusions.
-        reasons: Why "similarity", "features" or "mistakes" is missing.
+        reasons: Why "similarity", "features", "mistakes" or "images" is missing.
     """
     groups, why = superclasses(taxonomy, named=tree_named), reasons or {}
     learned = (
@@ -48,13 +48,11 @@ def subject(
         learned=learned,
         nearest=None if similarity is None else nearest_listing(similarity),
         mistakes=panels,
-        costliest=_costliest(mistakes, images, wide=panels[0].wide),
+        costliest=_costliest(mistakes, images, why.get("images", ""), wide=panels[0].wide),
         decisions=None if mistakes is None or mistakes.cost_rule is None else decision_listing(mistakes.cost_rule),
     )
 
 
-def _costliest(mistakes: Mistakes | None, images: Sequence[Sequence[str]], *, wide: bool) -> Costliest:
+def _costliest(mistakes: Mistakes | None, images: Sequence[Sequence[str]], why: str, *, wide: bool) -> Costliest:
     found = costliest_part(None if mistakes is None else mistakes.costliest, images, wide=wide)
-    if not found.examples or any(images):
-        return found
-    return found._replace(note=f"{found.note} No pictures: the samples are not images, or the data are not available.")
+    return found._replace(note=f"{found.note} Pictures are missing. {why}") if found.examples and why else found

@@ -123,6 +123,7 @@ def write_report(
     projection: Projection = "mds",
     data: DataCache | None = None,
     problems: Sequence[str] = (),
+    problem: str = "",
     also: Sequence[str] = (),
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
@@ -136,6 +137,7 @@ def write_report(
         projection: How features are shown in two dimensions: "mds" (classical scaling, fast and deterministic) or "tsne".
         data: Data sets that were read before, so that they are not read again.
         problems: Known problems to list on the page.
+        problem: What is compared, in a sentence or two for readers who do not know the data.
         also: Sentences to show below the first one.
         say: Called with each line of status.
 
@@ -156,7 +158,7 @@ def write_report(
     check_choice("projection", projection, ("mds", "tsne"))
     target = checked_target(path)
     page = build_page(comparison, projection=projection, cache=data, problems=problems, say=say)
-    write_page(page._replace(also=tuple(also)), target)
+    write_page(page._replace(problem=problem, also=tuple(also)), target)
     return target
 
 

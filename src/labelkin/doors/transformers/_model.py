@@ -173,6 +173,13 @@ def _check_fit(model: nn.Module, objective: Objective) -> None:
         ("num_labels", objective.width) if objective.features is None else ("hidden_size", objective.features)
     )
     wanted = getattr(config, named, given)
-    if wanted != given:
-        argument = "classes" if objective.features is None else "features"
-        raise InputError(f"{argument}: expected {wanted}, the model's {named}, got {given}.")
+    if wanted == given:
+        return
+    if objective.features is not None:
+        raise InputError(f"features: expected {wanted}, the model's {named}, got {given}.")
+    if objective.width != objective.num_classes:
+        raise InputError(
+            f"objective: {type(objective).__name__} takes {given} outputs for {objective.num_classes} classes, and the model "
+            f"has {wanted}; give it features=model.config.hidden_size and an encoder (AutoModel)."
+        )
+    raise InputError(f"classes: expected {wanted}, the model's {named}, got {given}.")

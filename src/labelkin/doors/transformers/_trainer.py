@@ -30,7 +30,8 @@ class KinTrainer(Trainer):
     batches, so batches should have equal size.
 
     Args:
-        model: A Hugging Face model, or a `KinModel`.
+        model: A Hugging Face model, or a `KinModel`; left out with `model_init=`, a function that returns a `KinModel` and
+            is called at the start of every training, as `hyperparameter_search` needs it.
         args: `TrainingArguments`.
         objective: The objective; left out if `model` is a `KinModel`. See `KinModel` for its form.
         pooling: See `KinModel`.
@@ -60,26 +61,35 @@ class KinTrainer(Trainer):
 
     def __init__(
         self,
-        model: nn.Module,
-        args: Any,
+        model: nn.Module | None = None,
+        args: Any = None,
         *,
         objective: Objective | None = None,
         pooling: str = "auto",
         train_dataset: Any = None,
         **options: Any,
     ) -> None:
-        if isinstance(model, KinModel) == (objective is not None):
-            raise InputError(
-                "objective: expected an objective and a Hugging Face model, or a KinModel without objective."
-            )
-        whole = model if isinstance(model, KinModel) else KinModel(model, _given(objective), pooling=pooling)
-        check_trainable(whole.objective, args.gradient_accumulation_steps)
+        if args is None:
+            raise InputError("args: expected TrainingArguments, got None.")
         _check_arguments(args)
-        if "index" in whole.objective.needs and train_dataset is not None:
-            train_dataset = Indexed(train_dataset)
-        super().__init__(whole, args, train_dataset=train_dataset, **options)
-        self.objective = whole.objective
-        self.add_callback(ObjectiveCallback(whole, lambda: self.get_test_dataloader(self.train_dataset)))
+        super().__init__(_whole(model, objective, pooling, options), args, train_dataset=train_dataset, **options)
+        check_trainable(self.objective, args.gradient_accumulation_steps)
+        if "index" in self.objective.needs and train_dataset is not None:
+            self.train_dataset = Indexed(train_dataset)
+        self.add_callback(ObjectiveCallback(lambda: self.model, lambda: self.get_test_dataloader(self.train_dataset)))
+
+    @property
+    def objective(self) -> Objective:
+        """The objective of the model."""
+        found: Objective = self.model.objective
+        return found
+
+    def call_model_init(self, trial: Any = None) -> KinModel:
+        """Return the `KinModel` that `model_init` makes."""
+        made = super().call_model_init(trial)
+        if not isinstance(made, KinModel):
+            raise InputError(f"model_init: expected a function that returns a KinModel, got {type(made).__name__}.")
+        return made
 
     def compute_loss(
         self, model: nn.Module, inputs: Mapping[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
@@ -138,12 +148,12 @@ class ObjectiveCallback(TrainerCallback):
     """Calls the objective at the beginning and at the end of every epoch.
 
     Args:
-        model: The model.
+        find_model: Returns the model; a Trainer with `model_init` makes a new one for every training.
         batches: Returns the batches of the training set, in any order, on any device.
     """
 
-    def __init__(self, model: KinModel, batches: Callable[[], Iterable[Mapping[str, Any]]]) -> None:
-        self.model = model
+    def __init__(self, find_model: Callable[[], KinModel], batches: Callable[[], Iterable[Mapping[str, Any]]]) -> None:
+        self.find_model = find_model
         self.batches = batches
         self.epoch = 0  # the next one
 
@@ -153,20 +163,21 @@ class ObjectiveCallback(TrainerCallback):
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **objects: Any) -> None:
         """Prepare the objective for the epoch."""
-        self.model.objective.begin_epoch(self.epoch, max(state.num_train_epochs, self.epoch + 1))
+        self.find_model().objective.begin_epoch(self.epoch, max(state.num_train_epochs, self.epoch + 1))
         self.epoch += 1
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **objects: Any) -> None:
         """Refresh the objective's state, before the epoch is evaluated and saved."""
-        end_epoch(self.model, self.model.objective, self._outputs)
+        model = self.find_model()
+        end_epoch(model, model.objective, lambda: self._outputs(model))
 
-    def _outputs(self) -> Iterator[tuple[Any, ...]]:
-        device = next(self.model.parameters()).device
+    def _outputs(self, model: KinModel) -> Iterator[tuple[Any, ...]]:
+        device = next(model.parameters()).device
         for batch in self.batches():
             inputs = {name: value.to(device) for name, value in batch.items() if isinstance(value, Tensor)}
             target, weight = inputs.pop("labels"), inputs.pop("weight", None)
             inputs = {name: value for name, value in inputs.items() if name not in ("index", "node")}
-            outputs = self.model.objective(self.model.features(inputs))
+            outputs = model.objective(model.features(inputs))
             yield (outputs, target) if weight is None else (outputs, target, weight)
 
 
@@ -188,9 +199,21 @@ class Indexed(torch.utils.data.Dataset[dict[str, Any]]):
         return {**self.samples[position], "index": position}
 
 
-def _given(objective: Objective | None) -> Objective:
-    assert objective is not None
-    return objective
+def _whole(
+    model: nn.Module | None, objective: Objective | None, pooling: str, options: Mapping[str, Any]
+) -> KinModel | None:
+    """Return the model with its objective, or None if `model_init` makes it."""
+    if model is None and options.get("model_init") is not None:
+        if objective is not None:
+            raise InputError("objective: expected none beside model_init, whose KinModel has its own.")
+        return None
+    if isinstance(model, KinModel) and objective is None:
+        return model
+    if model is None or objective is None or isinstance(model, KinModel):
+        raise InputError(
+            "objective: expected an objective and a Hugging Face model, or a KinModel without objective, or model_init."
+        )
+    return KinModel(model, objective, pooling=pooling)
 
 
 def _check_arguments(args: Any) -> None:

@@ -3,17 +3,20 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from labelkin.report.figures._theme import new_figure, series_color, series_dash, shown
+from labelkin.report.figures._theme import INK, LEGEND_ABOVE, new_figure, series_color, series_dash, shown
 
 NAME = 28
 
 
-def cost_by_class_size(groups: Sequence[str], costs: Mapping[str, Sequence[float]]) -> Any:
+def cost_by_class_size(
+    groups: Sequence[str], costs: Mapping[str, Sequence[float]], *, reference: str | None = None
+) -> Any:
     """Draw the mean cost of decisions on classes of different sizes, one line per objective.
 
     Args:
         groups: Names of the groups of classes, from rare to frequent.
         costs: The mean cost on each group, by objective.
+        reference: The objective that is drawn in the color of the text, as in the other figures.
 
     Returns:
         The figure.
@@ -24,9 +27,9 @@ def cost_by_class_size(groups: Sequence[str], costs: Mapping[str, Sequence[float
         >>> [trace.name for trace in figure.data]
         ['one-hot', 'kin']
     """
-    figure = new_figure(height=400)
+    figure = new_figure(height=420, showlegend=True, legend=LEGEND_ABOVE)
     for place, (label, values) in enumerate(costs.items()):
-        color, name = series_color(place), shown(label, NAME)
+        color, name = INK if label == reference else series_color(place), shown(label, NAME)
         figure.add_scatter(
             x=list(groups),
             y=list(values),

@@ -122,7 +122,7 @@ def _with_room(values: Sequence[float]) -> list[float]:
     """Return a range with space for names beside the outermost points."""
     if not values:
         return [0.0, 100.0]
-    room = 0.25 * (max(values) - min(values)) or 1.0
+    room = 0.45 * (max(values) - min(values)) or 1.0
     return [min(values) - room, max(values) + room]
 
 

@@ -74,6 +74,7 @@ _BAR = {
     "len": 0.5,
     "lenmode": "fraction",
     "nticks": 4,
+    "tickangle": 0,
 }
 
 

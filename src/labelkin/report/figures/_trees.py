@@ -57,7 +57,7 @@ def tree_comparison(
         height=_height(len(names)),
         margin={"l": 8, "r": 8, "t": 28, "b": 8},
         showlegend=False,
-        meta={"least_width": 460},
+        meta={"least_width": 600},
         annotations=[_heading(0, "left", "taxonomy"), _heading(turn + TREE, "right", "learned")],
     )
     figure.update_xaxes(visible=False, range=[-0.02, turn + TREE + 0.02])

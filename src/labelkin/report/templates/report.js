@@ -93,9 +93,13 @@
     return inside - others.reduce((sum, child) => sum + child.offsetHeight + parseFloat(getComputedStyle(child).marginBottom), 0) - 8;
   }
 
+  // Without labels, plotly moves the title of the axis up by some 25 pixels, into the figure.
+  const standoff = (labeled) => (labeled ? 12 : 40);
+
   // Show class labels only if they fit; hovering shows the name of a class in any case.
   function fitLabels(layout, width, height, classes) {
     layout.xaxis.showticklabels = (width - 150) / classes >= LEAST_TICK;
+    layout.xaxis.title = { ...layout.xaxis.title, standoff: standoff(layout.xaxis.showticklabels) };
     layout.yaxis.showticklabels = (height - 110) / classes >= LEAST_TICK;
   }
 
@@ -105,6 +109,7 @@
     const roomy = (axis) => axis._length / Math.abs(axis.range[1] - axis.range[0]) >= LEAST_TICK;
     window.Plotly.relayout(plotOf(figure), {
       "xaxis.showticklabels": roomy(full.xaxis),
+      "xaxis.title.standoff": standoff(roomy(full.xaxis)),
       "yaxis.showticklabels": roomy(full.yaxis),
     });
   }
