@@ -23,7 +23,7 @@ from labelkin.audit._predictions import Predictions, check_predictions, read_raw
 from labelkin.audit._schema import Fields
 from labelkin.audit._statistics import mean_interval, ratio_difference, share_interval
 from labelkin.audit._text import verdict
-from labelkin.decide import split_halves
+from labelkin.decide import Temperature, split_halves
 
 WAYS = {"0": "la", "6": "la", "9": "la", "8": "lb", "2": "oc", "3": "oc", "5": "oc", "1": "os", "4": "os", "7": "os"}
 TREE = Taxonomy.from_paths([f"{WAYS[d][0]}/{WAYS[d]}/{d}" for d in "0123456789"])
@@ -181,6 +181,19 @@ def test_crm_is_the_literal_loop(by: str):
 
 
 @pytest.mark.long
+def test_warnings_of_others_do_not_end_the_calibration(monkeypatch: pytest.MonkeyPatch):
+    """A file that another library did not close says nothing about the temperature."""
+    expected, fit = str(audited()), Temperature.fit_blocks
+
+    def noisy(self: Temperature, *args: Any) -> Temperature:
+        warnings.warn("unclosed file", ResourceWarning, stacklevel=2)
+        return fit(self, *args)
+
+    monkeypatch.setattr(Temperature, "fit_blocks", noisy)
+    logits, y = real()
+    assert str(audit({"target": y, "logits": logits}, taxonomy=TREE)) == expected
+
+
 def test_fallback_thresholds_are_chosen_on_one_half_and_measured_on_the_other():
     logits, y = real()
     found, halves = audited().fallback, split_halves(len(y), 0)

@@ -64,7 +64,8 @@ def warn_of_shift(ready: Ready, sample: Tensor) -> bool:
     if ready.calibration is None or min(len(sample), len(ready.calibration)) < least:
         return False
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
         found = decide.check_shift(ready.calibration, sample, classes=ready.classes)
     for warning in caught:
         warnings.warn(str(warning.message), stacklevel=3)

@@ -51,7 +51,8 @@ def fit_temperature(given: Predictions, halves: Halves) -> Scaling:
     assert given.logit_rows is not None
     fitted, target = given.logit_rows.take(halves.fitted), given.target[halves.fitted]
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+        warnings.simplefilter("ignore")  # other libraries, and files that they did not close, say nothing about the fit
+        warnings.simplefilter("always", UserWarning)
         scale = Temperature().fit_blocks(lambda: ((block, target[place]) for place, block in fitted.blocks()))
     assert scale.value is not None
     probs = given.logit_rows.take(halves.measured).map(lambda block: scale.apply(block).softmax(-1))

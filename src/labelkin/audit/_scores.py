@@ -83,8 +83,14 @@ class Scores:
 
     def each(self, compute: Callable[..., Columns], *columns: Tensor) -> Columns:
         """Return what `compute` finds for each sample, from a block of rows and the same samples of each column."""
-        found = [compute(block, *(column[place] for column in columns)) for place, block in self.blocks()]
-        return tuple(torch.cat(parts) for parts in zip(*found, strict=True))
+        found: Columns = ()
+        for place, block in self.blocks():
+            parts = compute(block, *(column[place] for column in columns))
+            if not found:
+                found = tuple(part.new_empty(len(self), *part.shape[1:]) for part in parts)
+            for whole, part in zip(found, parts, strict=True):
+                whole[place] = part  # a copy, so that nothing else of the block stays in memory
+        return found
 
     def mean(self, compute: Callable[..., Tensor], *columns: Tensor) -> Tensor:
         """Return the mean over all samples of what `compute` finds as the mean over some."""

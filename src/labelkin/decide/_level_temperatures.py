@@ -67,7 +67,10 @@ class LevelTemperatures:
         found = []
         for depth, (log_probs, place) in enumerate(_levels(probs, taxonomy), start=1):
             with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
+                warnings.simplefilter(
+                    "ignore"
+                )  # other libraries, and files that they did not close, say nothing about the fit
+                warnings.simplefilter("always", UserWarning)
                 fitted = Temperature().fit(log_probs, place[target.long()]).value if log_probs.shape[-1] > 1 else 1.0
             assert fitted is not None
             if caught:
