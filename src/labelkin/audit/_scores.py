@@ -13,6 +13,7 @@ from labelkin._numpy_files import StoredArray
 from labelkin.audit._schema import Floats
 
 BLOCK = 2**21  # numbers that are read at a time
+ROWS = 2**15  # rows that are read at a time at most: with few classes, what is computed for each row takes most of the memory
 IN_MEMORY = 2**27  # bytes of scores; more stay in a file
 Columns = tuple[Tensor, ...]
 Change = Callable[[Tensor], Tensor]
@@ -154,4 +155,4 @@ class Spool:
 
 def block_rows(width: int) -> int:
     """Return how many rows of this width are read at a time."""
-    return max(1, BLOCK // max(1, width))
+    return max(1, min(ROWS, BLOCK // max(1, width)))
