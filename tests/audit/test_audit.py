@@ -545,7 +545,7 @@ def test_text_holds_the_figures():
         f"{100 * found.basics.accuracy:.2f} %",
         f"{found.hierarchy.severity:.3f}",
         f"temperature  {found.calibration.scaled.temperature:.3f}",
-        f"{found.crm[0].changed} of 1297 decisions change",
+        f"{found.crm[0].changed} of 1,297 decisions change",
         f"tau {found.structure.stability:.2f}",
     ):
         assert shown in text

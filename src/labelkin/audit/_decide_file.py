@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_names, check_number, listed
+from labelkin._checks import InputError, check_names, check_number, counted, listed
 from labelkin._files import open_whole
 from labelkin.audit._decide_rules import Ready, choose_rule, scaled_scores, warn_of_shift
 from labelkin.audit._doubts import first_matches
@@ -206,7 +206,7 @@ def _class_names(
         names = stream.names or tuple(str(k) for k in range(width))
     check_names("classes", names, least=2)
     if len(names) != width:
-        raise InputError(f"classes: expected {width} names, one for each score, got {len(names)}.")
+        raise InputError(f"classes: expected {counted(width, 'name')}, one for each score, got {len(names)}.")
     return names
 
 

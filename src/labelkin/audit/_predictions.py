@@ -104,7 +104,9 @@ def check_predictions(raw: Raw, names: Sequence[str] | None, source: str) -> Pre
     classes = _classes(raw, names)
     check_names("classes", classes, least=2)
     if raw.scores is not None and len(classes) != raw.scores.shape[1]:
-        raise InputError(f"classes: expected {raw.scores.shape[1]} names, one for each score, got {len(classes)}.")
+        raise InputError(
+            f"classes: expected {counted(raw.scores.shape[1], 'name')}, one for each score, got {len(classes)}."
+        )
     target = class_positions(raw.target, classes, what="target")
     notes = _without_samples(target, classes)
     if raw.scores is None:

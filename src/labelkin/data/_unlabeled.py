@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, listed, near
+from labelkin._checks import InputError, counted, listed, near
 from labelkin._numpy_files import load_numpy
 from labelkin.data._dataset import ArraySplit, Dataset
 from labelkin.data._encoders import restored
@@ -196,7 +196,7 @@ def _read_texts(found: Sequence[Path], column: str, state: dict[str, Any]) -> It
         inputs = encoder.encode(texts)
         unknown, count = unknown + without_words(inputs), count + len(inputs)
         yield UnlabeledBatch(files, rows, inputs)
-    warn_unknown(f"{unknown:,} of {count:,} texts", unknown, encoder.name)
+    warn_unknown(f"{unknown:,} of {counted(count, 'text')}", unknown, encoder.name)
 
 
 def _kind(file: Path) -> str | None:
@@ -274,7 +274,9 @@ def _wanted(
             f"{file}: expected the column {listed(missing)} that the model was trained on.{near(missing[0], columns)}"
         )
     if not categories and (len(wanted),) != shape:
-        raise InputError(f"{file}: expected {shape[0]} columns of numbers, as in training, got {len(wanted)}.")
+        raise InputError(
+            f"{file}: expected {counted(shape[0], 'column')} of numbers, as in training, got {len(wanted)}."
+        )
     return wanted
 
 

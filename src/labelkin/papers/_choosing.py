@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from math import isnan, nan
 from statistics import fmean
 
+from labelkin._checks import counted
 from labelkin.comparison import REFERENCE, Row
 from labelkin.papers._decision_table import decision_table
 from labelkin.papers._format import UNDEFINED, markdown_table
@@ -86,7 +87,8 @@ def _beyond(settings: Sequence[Setting]) -> str:
         return "No results have AHD@5 both with and without CRM."
     with_crm, without = sum(crm for crm, _ in compared), sum(plain for _, plain in compared)
     return (
-        f"The mean AHD@5 is below that of one-hot in {without} of {len(compared)} comparisons; with CRM for both, which is "
+        f"The mean AHD@5 is below that of one-hot in {without} of {counted(len(compared), 'comparison')}; with "
+        f"CRM for both, which is "
         f"uncalibrated here, in {with_crm}. {_calibrated(settings)}"
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from labelkin._checks import counted
 from labelkin.papers._assess import Conditions, Reproduction, assess, summary
 from labelkin.papers._format import CLAIMS, HEADINGS, cell_rows, claim_rows, markdown_table
 from labelkin.papers._measured import Run
@@ -75,7 +76,7 @@ def _plain(value: Any) -> Any:
 def _differences(record: Record, part: Part) -> str:
     words = [] if part.unlike is None else [part.unlike]
     if (epochs := record.settings["epochs"]) != part.epochs:
-        words.append(f"{epochs} of the paper's {part.epochs} epochs")
+        words.append(f"{epochs} of the paper's {counted(part.epochs, 'epoch')}")
     if record.backbone != part.plan["backbone"]:
         words.append(f"{record.backbone} from scratch instead of {part.plan['backbone']} with ImageNet weights")
     if (subset := record.config["data_options"].get("subset")) is not None:
@@ -160,7 +161,8 @@ def _origin(results: Results, protocol: str) -> list[str]:
     seeds, precision = sorted({run.seed for run in results.runs}), precision_of(results.runs)
     command = f" `{results.command}`" if results.command else ""
     runs = (
-        f"`results/{results.name}.json`: {len(results.runs)} runs, seeds {', '.join(map(str, seeds))}; {results.machine}, "
+        f"`results/{results.name}.json`: {counted(len(results.runs), 'run')}, seeds "
+        f"{', '.join(map(str, seeds))}; {results.machine}, "
         f"{results.date}; protocol {protocol}{f'; {precision}' if precision else ''}.{command}"
     )
     return [f"- {runs}", *(f"  - Limitations: {words}" for words in results.missing)]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, listed, near
+from labelkin._checks import InputError, counted, listed, near
 from labelkin.data import ArraySplit, Batches, Split, read_held_out, seen_before
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._identity import check_unchanged, data_changed
@@ -141,13 +141,16 @@ def _scored(predictor: Predictor, split: Split, known: Mapping[str, Any] | None)
 def _unseen(scores: Tensor, target: Tensor, seen: Tensor, name: str) -> tuple[Tensor, Tensor, Tensor]:
     """Leave out the samples that the run was trained on."""
     if seen.all():
-        raise InputError(f"{name}: the run was trained on all {len(seen):,} samples; give data that are new to it.")
+        raise InputError(
+            f"{name}: the run was trained on all {counted(len(seen), 'sample')}; give data that are new to it."
+        )
     return scores[~seen], target[~seen], seen[~seen]
 
 
 def _warn_seen(count: int, of: int, name: str) -> None:
     warnings.warn(
-        f"{name}: the run was trained on {count:,} of the {of:,} samples, so the figures say little about new data; leave "
+        f"{name}: the run was trained on {count:,} of the {counted(of, 'sample')}, so the figures say little "
+        f"about new data; leave "
         "them out with --unseen (unseen=True).",
         stacklevel=3,
     )

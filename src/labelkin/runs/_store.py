@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from labelkin._checks import InputError, listed
+from labelkin._checks import InputError, counted, listed
 from labelkin._files import remove_run
 from labelkin.runs._compatibility import complete_settings, current_options
 from labelkin.runs._run_files import is_locked, read_config, read_final, read_history, read_seconds
@@ -157,7 +157,9 @@ class Store:
             raise InputError(f"{self.path}: there is no run {wanted!r} in this folder; {known}.")
         if len(matches) > 1:
             names = listed([record.path.name for record in matches])
-            raise InputError(f"{self.path}: {len(matches)} runs match {wanted!r}: {names}; give more digits of the id.")
+            raise InputError(
+                f"{self.path}: {counted(len(matches), 'run')} match {wanted!r}: {names}; give more digits of the id."
+            )
         return matches[0]
 
     def remove(self, record: Record) -> list[str]:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from labelkin._arrays import ranked
-from labelkin._checks import InputError, check_count, listed, near
+from labelkin._checks import InputError, check_count, counted, listed, near
 from labelkin._files import write_text
 from labelkin.objectives import LabelEmbedding
 from labelkin.runs import (
@@ -255,5 +255,5 @@ def _position(label: str, names: Sequence[str]) -> int:
     """Return the position of a label, or raise if there is none of that name."""
     if label not in names:
         hint = near(label, names) or f" The first: {listed(names[2:])}."
-        raise InputError(f"label: the run has no label {label!r} among its {len(names)} labels.{hint}")
+        raise InputError(f"label: the run has no label {label!r} among its {counted(len(names), 'label')}.{hint}")
     return names.index(label)

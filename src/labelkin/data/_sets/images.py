@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, listed
+from labelkin._checks import InputError, counted, listed
 from labelkin._extras import require
 from labelkin.data._dataset import ArraySplit, FileSplit, RawDataset, positions
 from labelkin.data._readers.folders import listing
@@ -79,7 +79,7 @@ def _split(folder: Path, part: str) -> ArraySplit:
     images, labels = read_idx(images_path, dims=3), read_idx(labels_path, dims=1)
     if len(images) != len(labels):
         raise InputError(
-            f"{folder}: expected one label per image, got {len(images):,} {part} images and {len(labels):,} labels."
+            f"{folder}: expected one label per image, got {len(images):,} {part} images and {counted(len(labels), 'label')}."
         )
     if not len(images):
         raise InputError(f"{folder}: the {part} files contain no images.")
