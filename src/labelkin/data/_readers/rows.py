@@ -92,10 +92,11 @@ def _detected(path: Path, size: int, modified: int) -> str:
     if is_utf8:
         raise InputError(
             f"{path}, line {line}: not readable as UTF-8 (byte 0x{byte:02x}), as other lines are; repair the line, save the "
-            "file as UTF-8, or name its encoding (--encoding)."
+            "file as UTF-8, or name its encoding (--encoding of train and compare)."
         )
     warnings.warn(
-        f"{path} is not UTF-8 (line {line}); it is read as Windows-1252. Name another encoding with --encoding.",
+        f"{path} is not UTF-8 (line {line}); it is read as Windows-1252. If that is wrong, save it as "
+        "UTF-8, or name its encoding (--encoding of train and compare).",
         stacklevel=2,
     )
     return WINDOWS
