@@ -17,7 +17,7 @@ from labelkin._files import is_run_config, write_bytes
 from labelkin._numpy_files import DAMAGED
 from labelkin.runs._decisions import DECISIONS
 from labelkin.runs._run_files import MEASURES, is_finished_run, read_json
-from labelkin.runs._store import Store
+from labelkin.runs._store import readable_or_noted
 
 # In the order in which they are written: final.json marks a run as finished.
 PACKED = ("config.json", "metrics.csv", "timing.json", MEASURES, DECISIONS, "final.json")
@@ -47,7 +47,7 @@ def pack_runs(store: str | os.PathLike[str], output: str | os.PathLike[str]) -> 
     target = Path(output)
     if target.suffix.lower() != ".zip":
         raise InputError(f"{target}: expected a name that ends in .zip.")
-    folders = [record.path for record in Store(store).records() if record.finished]
+    folders = [record.path for record in readable_or_noted(store) if record.finished]
     if not folders:
         raise InputError(f"{store}: there are no finished runs to pack.")
     content = io.BytesIO()

@@ -12,7 +12,7 @@ from labelkin._checks import InputError, near
 from labelkin._files import csv_text, write_text
 from labelkin.runs._outcomes import Outcomes, packed_outcomes, unpacked_outcomes
 from labelkin.runs._run_files import read_measures
-from labelkin.runs._store import Record, Store
+from labelkin.runs._store import Record, readable_or_noted
 
 SUFFIXES = (".json", ".csv")
 
@@ -45,7 +45,7 @@ def export_runs(
     target = Path(output)
     if target.suffix not in SUFFIXES:
         raise InputError(f"{target}: expected a name that ends in .json or .csv.{near(target.suffix, SUFFIXES)}")
-    runs = [_plain(record) for record in Store(store).records() if record.finished]
+    runs = [_plain(record) for record in readable_or_noted(store) if record.finished]
     if not runs:
         raise InputError(f"{store}: there are no finished runs to export.")
     if target.suffix == ".csv":

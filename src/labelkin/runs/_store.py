@@ -2,6 +2,7 @@
 
 import gc
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from labelkin._checks import InputError, counted, listed
 from labelkin._files import remove_run
 from labelkin.runs._compatibility import complete_settings, current_options
-from labelkin.runs._run_files import is_locked, read_config, read_final, read_history, read_seconds
+from labelkin.runs._run_files import is_locked, read_config, read_final, read_history, read_measures, read_seconds
 
 if TYPE_CHECKING:
     from labelkin.runs._decisions import Decisions
@@ -136,12 +137,13 @@ class Store:
                     yield record
 
     def readable(self) -> list[Record]:
-        """List the runs as `records` does, without those whose decisions or learning curves are damaged."""
+        """List the runs as `records` does, without those whose decisions, learning curves or added metrics are damaged."""
         found = []
         for record in self.records():
             try:
                 record.decisions()
                 record.history()
+                read_measures(record.path)
             except InputError as error:
                 self.problems.append(str(error))
             else:
@@ -171,6 +173,15 @@ class Store:
         if is_locked(record.path):
             raise InputError(f"{record.path}: this run is being trained; stop the training first.")
         return remove_run(record.path)
+
+
+def readable_or_noted(store: str | os.PathLike[str]) -> list[Record]:
+    """List the readable runs of a store; a warning names each of the others, which are left out."""
+    opened = Store(store)
+    records = opened.readable()
+    for problem in opened.problems:
+        warnings.warn(f"{problem.rstrip('.')}. The run is left out.", stacklevel=3)
+    return records
 
 
 @contextmanager
