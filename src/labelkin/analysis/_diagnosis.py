@@ -254,7 +254,7 @@ def _tree(objective: Objective, taxonomy: Taxonomy | None) -> Taxonomy:
             f"taxonomy: expected the tree by which mistakes are measured, since {type(objective).__name__} has none; "
             "Taxonomy.from_groups builds one from groups."
         )
-    return in_class_order(taxonomy, objective.classes, allow_count=True)
+    return in_class_order(taxonomy, objective.classes)
 
 
 def _checked(argument: str, log_probs: Any, target: Tensor, tree: Taxonomy) -> Tensor:
