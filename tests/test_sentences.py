@@ -50,7 +50,9 @@ def _is_text(value: ast.FormattedValue) -> bool:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_a_number_before_a_noun_is_counted(path: Path):
-    assert list(uncounted(path.read_text(encoding="utf-8"))) == []
+    source = path.read_text(encoding="utf-8")
+    assert list(uncounted(source)) == []
+    assert re.findall(r" [a-z]+\(s\)[^`]", source) == []  # as in "1 file(s)"
 
 
 @pytest.mark.parametrize(

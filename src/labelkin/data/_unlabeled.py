@@ -40,7 +40,10 @@ def files_at(path: Path, *, single: Collection[str], kind: str, others: Sequence
             also = f", but {kinds_of(others)}" if others else ""
             raise InputError(f"{path}: the folder contains no {kind}{also}.")
         if others:
-            warnings.warn(f"{path}: {len(others):,} file(s) are skipped: {kinds_of(others)}.", stacklevel=2)
+            warnings.warn(
+                f"{path}: {counted(len(others), 'file')} {'is' if len(others) == 1 else 'are'} skipped: {kinds_of(others)}.",
+                stacklevel=2,
+            )
         return found
     if not path.exists():
         siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
@@ -93,7 +96,7 @@ def _texts(file: Path, column: str) -> Iterator[tuple[int | None, str]]:
             empty = 1 + sum(not other.strip() for _, other in texts)
             raise InputError(
                 f"{file}, line {line} (row {number}): expected a text in column {column!r}, got an empty cell "
-                f"({empty} empty row(s) in all); remove them."
+                f"({counted(empty, 'empty row')} in all); remove them."
             )
         yield number, text
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from labelkin._arrays import ranked
 from labelkin._checks import InputError, check_count, counted, listed, near
-from labelkin._files import write_text
+from labelkin._files import check_replaceable, write_text
 from labelkin.objectives import LabelEmbedding
 from labelkin.runs import (
     RunFolder,
@@ -178,7 +178,9 @@ def translate_file(
         )
     found = translator.to(fastest_device()).translate(texts, beam=beam, length_penalty=length_penalty)
     if output is not None:
-        write_text(output, "".join(f"{line}\n" for line in found))
+        text = "".join(f"{line}\n" for line in found)
+        check_replaceable(output, by="this command", is_ours=lambda _: Path(output).read_bytes() == text.encode())
+        write_text(output, text)
     return found
 
 

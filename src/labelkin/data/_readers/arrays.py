@@ -100,7 +100,7 @@ def check_finite(
     named = ", ".join(f"{columns[j] if columns else j} ({counts[j]})" for j in np.flatnonzero(counts)[:5])
     others = f" and {np.count_nonzero(counts) - 5} more" if np.count_nonzero(counts) > 5 else ""
     raise InputError(
-        f"{source}: {int(bad.sum())} value(s) missing, NaN or infinite, in {kind} {named}{others}, first in "
+        f"{source}: {counted(int(bad.sum()), 'value')} missing, NaN or infinite, in {kind} {named}{others}, first in "
         f"{samples[first] if samples else f'sample {first}'}; fill them in or remove these samples."
     )
 

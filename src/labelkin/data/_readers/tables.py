@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from labelkin._checks import InputError, check_names, listed, near
+from labelkin._checks import InputError, check_names, counted, listed, near
 from labelkin.data._dataset import ArraySplit, FileSplit, RawDataset, Split, class_names, positions
 from labelkin.data._partial import BELOW, label_path, with_paths
 from labelkin.data._readers.columns import Categories, Columns, find_categories
@@ -225,4 +225,7 @@ def row_part(value: Any, path: Path, line: int) -> str:
 def _check_images(table: Table, path: Path) -> None:
     missing = [str(file) for file in table.images if not file.is_file()]
     if missing:
-        raise InputError(f"{path}: lists {len(missing)} image(s) that do not exist: {listed(missing)}.")
+        raise InputError(
+            f"{path}: lists {counted(len(missing), 'image')} that {'does' if len(missing) == 1 else 'do'} not "
+            f"exist: {listed(missing)}."
+        )

@@ -63,7 +63,7 @@ def read_idx(path: Path, *, dims: int) -> Tensor:
     magic, header = content[:4], 4 + 4 * dims
     if magic != bytes([0, 0, UNSIGNED_BYTES, dims]) or len(content) < header:
         raise InputError(
-            f"{path}: expected an idx file of {dims} dimension(s) that starts with 0000080{dims}, "
+            f"{path}: expected an idx file of {counted(dims, 'dimension')} that starts with 0000080{dims}, "
             f"got {magic.hex() or 'an empty file'}."
         )
     shape = [int(n) for n in np.frombuffer(content, dtype=">u4", count=dims, offset=4)]
