@@ -93,7 +93,7 @@ def test_classes_that_are_numbers_come_in_their_order(tmp_path):
 
 
 def test_a_column_that_never_varies_stays_finite(tmp_path):
-    lines = [[0.1, i, "ab"[i % 2]] for i in range(10)]
+    lines = [[0.1, 2 * i, "ab"[i % 2]] for i in range(10)]
     data = load(write_csv(tmp_path / "t.csv", ["same", "x", "label"], lines))
     assert data.normalize(data.train.inputs)[:, 0].abs().max() < 1e-6
 

@@ -11,7 +11,7 @@ import torch
 from labelkin._checks import InputError, check_names, counted, listed, near
 from labelkin.data._dataset import ArraySplit, FileSplit, RawDataset, Split, class_names, positions
 from labelkin.data._partial import BELOW, label_path, with_paths
-from labelkin.data._readers.columns import Categories, Columns, find_categories
+from labelkin.data._readers.columns import Categories, Columns, find_categories, warn_numbered
 from labelkin.data._readers.folders import SPLIT_NAMES
 from labelkin.data._readers.images import SUFFIXES, OnError, choose_form
 from labelkin.data._readers.rows import read_rows
@@ -64,6 +64,9 @@ def read_tables(
     """
     roles = column_roles(paths["train"], label, image, features, encoding, categories)
     tables = {part: _table(path, roles, encoding) for part, path in paths.items()}
+    if features is None:
+        names = Columns(roles.features, roles.categories, paths["train"]).features
+        warn_numbered(paths["train"], names, tables["train"].features)
     if on_error == "stop":
         for part, table in tables.items():
             _check_images(table, paths[part])
