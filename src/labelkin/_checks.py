@@ -135,7 +135,7 @@ def check_names(argument: str, names: Sequence[str], *, least: int = 1) -> None:
         if not isinstance(name, str) or not name:
             raise InputError(f"{argument}: expected non-empty strings, got {brief(name)}.")
     if len(names) < least:
-        raise InputError(f"{argument}: expected at least {least} names, got {len(names)}.")
+        raise InputError(f"{argument}: expected at least {counted(least, 'name')}, got {len(names)}.")
     if len(set(names)) < len(names):
         seen: set[str] = set()
         twice = next(n for n in names if n in seen or seen.add(n))  # type: ignore[func-returns-value]

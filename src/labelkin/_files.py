@@ -6,11 +6,13 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, BinaryIO, TypeGuard
+
+from labelkin._checks import InputError
 
 TEMPORARY = re.compile(
     r"\.labelkin-[0-9a-f]{16}\.tmp"
@@ -64,6 +66,25 @@ def open_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
+
+
+def check_replaceable(path: str | os.PathLike[str], *, by: str, is_ours: Callable[[bytes], bool]) -> None:
+    """Refuse to write over a file that labelkin did not write; an empty one holds nothing to lose.
+
+    Args:
+        path: The file that will be written.
+        by: The command that writes it, for the message.
+        is_ours: Whether a file that begins with these bytes was written by that command.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise InputError(f"{target}: this is a folder; expected the name of a file.")
+    if not target.exists():
+        return
+    with target.open("rb") as file:
+        start = file.read(1 << 13)
+    if start and not is_ours(start):
+        raise InputError(f"{target}: this exists and was not written by {by}; choose another name, or remove it.")
 
 
 def write_text(path: str | os.PathLike[str], content: str) -> None:

@@ -293,6 +293,23 @@ def test_agreement_tells_the_right_tree_from_a_wrong_one():
     assert (silent.far_but_confused, silent.near_but_distinct) == ((), ())
 
 
+def test_far_and_close_are_those_of_the_tree_and_often_and_rarely_those_of_the_confusions():
+    groups = {"a": list("012"), "b": list("345"), "c": list("678")}
+    rng = np.random.default_rng(0)
+    kin = np.array([[i // 3 == j // 3 for j in range(9)] for i in range(9)])
+    target = np.repeat(np.arange(9), 200)
+    logits = rng.standard_normal((len(target), 9)) + 3.0 * kin[target]
+    found = audit({"target": target, "logits": logits}, taxonomy=Taxonomy.from_groups(groups)).structure.agreement
+    assert found.confusions < 1  # the ranks differ, by noise among pairs that are all far apart or all close
+    assert (found.far_but_confused, found.near_but_distinct) == ((), ())
+    logits[:, 0] += 6.0 * (target == 8)
+    logits[:, 1] -= 6.0 * (target == 2)
+    logits[:, 2] -= 6.0 * (target == 1)
+    found = audit({"target": target, "logits": logits}, taxonomy=Taxonomy.from_groups(groups)).structure.agreement
+    assert [(pair.a, pair.b) for pair in found.far_but_confused] == [("0", "8")]
+    assert [(pair.a, pair.b) for pair in found.near_but_distinct] == [("1", "2")]
+
+
 def test_with_scores_the_structure_is_that_of_the_probabilities():
     """By hand: nobody is ever mistaken, and the second-best class is the partner's."""
     probs = np.full((8, 8), 0.01)
@@ -444,7 +461,9 @@ def test_four_formats_give_one_audit(kind: str, tmp_path: Any):
     if kind != "labels":
         for suffix in (".jsonl", ".parquet"):
             listed = write(tmp_path / f"lists{suffix}", kind, "lists")
-            assert without_source(audit(listed, classes=tree.classes, taxonomy=tree)) == first
+            found = audit(listed, classes=tree.classes, taxonomy=tree)
+            assert found.notes[-1].startswith("Classes are in the order given (0 = 'd0', 1 = 'd1'")
+            assert without_source(found._replace(notes=found.notes[:-1])) == first
     assert json.loads(first)["basics"]["mistakes"] == audited().basics.mistakes
 
 
@@ -558,7 +577,7 @@ def test_text_holds_the_figures():
         f"{100 * found.basics.accuracy:.2f} %",
         f"{found.hierarchy.severity:.3f}",
         f"temperature  {found.calibration.scaled.temperature:.3f}",
-        f"{found.crm[0].changed} of 1297 decisions change",
+        f"{found.crm[0].changed} of 1,297 decisions change",
         f"tau {found.structure.stability:.2f}",
     ):
         assert shown in text

@@ -147,14 +147,14 @@ def changed(array: np.ndarray, place: Any, value: Any) -> np.ndarray:
         (lambda: {"logits": changed(real_probs(), (5, 0), 0.5)}, "probs", "(sample 5 sums to"),
         (dict, "probs", "which look like logits or log-probabilities; pass --kind logits"),
         (lambda: {"logits": 100 * real_probs()}, "probs", "which look like percentages; divide them by 100."),
-        (lambda: {"logits": changed(real()[0], (7, [1, 2]), np.nan)}, "logits", "2 value(s) missing, NaN or infinite"),
+        (lambda: {"logits": changed(real()[0], (7, [1, 2]), np.nan)}, "logits", "2 values missing, NaN or infinite"),
         (lambda: {"logits": changed(real()[0], (7, 1), np.nan)}, "logits", "in column 1 (1), first in sample 7"),
         (lambda: {"target": real()[1] + 3}, "logits", "positions from 0 to 9, got 10, 11, 12"),
-        (lambda: {"target": np.array(["cat"] * 1297)}, "logits", "1 label not among the 10 classes: 'cat'"),
+        (lambda: {"target": np.array(["cat"] * 1297)}, "logits", "the labels are names ('cat'), but"),
         (lambda: {"target": real()[1] - 1}, "logits", "'-1'"),
         (lambda: {"target": changed(real()[1], 4, 0.5)}, "logits", "target in sample 4: expected a class name"),
-        (lambda: {"target": real()[1][:-1]}, "logits", "expected 1296 rows"),
-        (lambda: {"predicted": real()[1][:-1]}, "labels", "expected 1297 labels in"),
+        (lambda: {"target": real()[1][:-1]}, "logits", "expected 1,296 rows"),
+        (lambda: {"predicted": real()[1][:-1]}, "labels", "expected 1,297 labels in"),
         (lambda: {"logits": real()[0][0]}, "logits", "expected numbers of shape (n, K)"),
         (lambda: {"target": real()[0]}, "logits", "expected one class name or whole number per sample"),
         (lambda: {"target": [], "logits": np.zeros((0, 3))}, "logits", "has no samples"),
@@ -241,7 +241,7 @@ def test_names_that_are_wrong(folder: Path, options: list[str], sentence: str):
         ),
         (".jsonl", '{"y": 0, "probs": [1, "x"]}\n', [], "expected a number in column 'probs', got 'x'"),
         (".jsonl", '{"y": 0, "probs": [[1, 2], [3, 4]]}\n', [], "expected a list of numbers in column 'probs'"),
-        (".jsonl", '{"y": 0, "probs": [null, 1]}\n', [], "1 value(s) missing, NaN or infinite"),
+        (".jsonl", '{"y": 0, "probs": [null, 1]}\n', [], "1 value missing, NaN or infinite"),
         (".jsonl", '{"y": null, "predicted": 1}\n', [], "target in line 1: expected a class name"),
         (".parquet", "no parquet", ["--kind", "probs"], "not a readable parquet file"),
     ],
@@ -377,11 +377,23 @@ def test_the_order_of_a_tree_is_not_assumed_to_be_that_of_the_scores(folder: Pat
     assert (
         "numbers cannot show that the order of the tree (0 = 'd0', 1 = 'd6', 2 = 'd9', 3 = 'd8', 4 = 'd2', ...)" in said
     )
-    assert "Check first" not in call(numbers, *tree, "--classes", ",".join(names)).stdout
+    said = call(numbers, *tree, "--classes", ",".join(names)).stdout
+    assert "Check first" not in said
+    assert "Classes are in the order given (0 = 'd0', 1 = 'd1', 2 = 'd2', 3 = 'd3', 4 = 'd4', ...)." in said
     with pytest.warns(UserWarning, match=r"is no better than chance .* \(0 = 'd0', 1 = 'd6', 2 = 'd9'"):
         found = audit(named, taxonomy=folder / "other.json", classes="taxonomy")
     assert "Check first\n  The accuracy of" in str(found)
-    assert any(note.startswith("Classes are in the order of the tree: 0 = 'd0', 1 = 'd6'") for note in found.notes)
+    assert any(note.startswith("Classes are in the order of the tree (0 = 'd0', 1 = 'd6'") for note in found.notes)
+
+
+@pytest.mark.long
+def test_named_labels_without_named_scores_ask_for_names(folder: Path):
+    _, named, _ = shuffled(folder)
+    said = refused(named)
+    assert "target: the labels are names ('d0', 'd1', 'd2' and 7 more), but" in said
+    assert (
+        "does not say which score is of which class; pass the class names in the order of the scores (--class" in said
+    )
 
 
 @pytest.mark.long
@@ -424,6 +436,7 @@ def test_an_accuracy_at_chance_is_questioned(count: int, right: int, asked: bool
         warnings.simplefilter("ignore")
         found = audit({"target": target, "predicted": predicted})
     assert bool(found.doubts) == asked
+    assert not any("scores" in doubt for doubt in found.doubts)  # there are none
 
 
 # What to do.

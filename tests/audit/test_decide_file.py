@@ -280,7 +280,7 @@ def test_its_own_output_is_replaced_and_nothing_else(tmp_path: Path):
     decided(tmp_path, logits, explain=True)
     decided(tmp_path, logits, rule="argmax")
     (tmp_path / "mine.csv").write_text("id,decision\ns0,cat\n")
-    for text in ("id,decision\ns0,cat\n", "", "decision,decision_kind,decision_probability,note\n"):
+    for text in ("id,decision\ns0,cat\n", "decision,decision_kind,decision_probability,note\n"):
         (tmp_path / "mine.csv").write_text(text)
         with pytest.raises(InputError, match="exists and was not written by labelkin decide"):
             decide_file(tmp_path / "in.csv", tmp_path / "mine.csv", kind="logits", columns=CLASSES, taxonomy=TREE)

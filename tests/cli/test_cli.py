@@ -419,7 +419,7 @@ def test_an_unknown_command_lists_near_ones():
 def test_a_taxonomy_that_lacks_a_class_is_refused(tmp_path):
     (tmp_path / "tree.json").write_text('{"few": ["0", "1", "2"], "more": ["3", "4", "5", "6", "7", "8"]}')
     told = refused("compare", "--taxonomy", tmp_path / "tree.json", *QUICK, "--out", tmp_path / "runs")
-    assert "no node '9'" in told
+    assert "no node '9'; every class needs one, so add it to the tree" in told
     assert files_below(tmp_path) == ["tree.json"]
 
 

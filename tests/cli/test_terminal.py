@@ -8,6 +8,7 @@ import pytest
 
 from labelkin import Taxonomy
 from labelkin._checks import print_note, visible
+from labelkin.cli._show import MOST_DRAWN, say_table
 from support.commands import call, refused
 
 EVIL = "cat\x1b[2J\x1b]0;owned\x07\x9b31m\u202edog"
@@ -23,6 +24,16 @@ def test_a_warning_for_the_user_is_one_harmless_note(capsys: pytest.CaptureFixtu
     print_note(UserWarning(EVIL), UserWarning, "file.py", 3)
     print_note("for developers", DeprecationWarning, "file.py", 3)
     assert capsys.readouterr().err == f"Note: {SHOWN}\n"
+
+
+def test_a_long_table_is_printed_plain_on_a_terminal_too(capsys: pytest.CaptureFixture[str], monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    say_table(("id", "label"), [("1", "one-hot")])
+    assert "─" in capsys.readouterr().out
+    say_table(("id", "label"), [(str(k), "one-hot") for k in range(MOST_DRAWN + 1)])
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[:2] == ["id    label", "0     one-hot"]
+    assert len(printed) == MOST_DRAWN + 2
 
 
 @pytest.fixture

@@ -184,6 +184,13 @@ def test_what_papers_did_is_allowed_where_it_is_called_so():
         ("[" * 5000, "nested too deeply"),
         ("data: no-such-set", "no-such-set"),
         ("dat: digits", "plan.yaml: a plan has no key 'dat'"),
+        ("", "plan.yaml: the plan is empty; expected keys such as `data: digits`"),
+        ("data: digits\nepochs: 3", "a plan has no key 'epochs'; write it below `training:`"),
+        (
+            "data: digits\nobjectives:\n- kin: {tau: 3}",
+            "got {'kin': {'tau': 3}}; write objectives with options as keys",
+        ),
+        ("data: digits\nbackbone: resnet99", "expected a name from `labelkin backbones`"),
     ],
 )
 def test_a_file_that_is_no_plan_is_refused_in_a_sentence(text: str, sentence: str, tmp_path: Path):

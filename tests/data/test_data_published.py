@@ -135,9 +135,9 @@ def flip_magic(content):
         (
             "train-images-idx3-ubyte",
             flip_magic,
-            "expected an idx file of 3 dimension\\(s\\) that starts with 00000803, got 00000d03",
+            "expected an idx file of 3 dimensions that starts with 00000803, got 00000d03",
         ),
-        ("train-labels-idx1-ubyte", lambda c: b"", "expected an idx file of 1 dimension\\(s\\) .* got an empty file"),
+        ("train-labels-idx1-ubyte", lambda c: b"", "expected an idx file of 1 dimension .* got an empty file"),
         ("train-images-idx3-ubyte", lambda c: c[:-1], "expected 1,920 bytes according to its header, got 1,919"),
         ("t10k-labels-idx1-ubyte", lambda c: c + b"\x00", "expected 20 bytes according to its header, got 21"),
         ("t10k-labels-idx1-ubyte", lambda c: idx(np.zeros(19, dtype=np.uint8)), "20 t10k images and 19 labels"),
@@ -300,7 +300,7 @@ def test_a_short_binary_a_missing_file_and_a_cut_archive(tmp_path):
     with pytest.raises(InputError, match=r"data_batch_2\.bin: expected records of 3,073 bytes, got 30,729"):
         load("cifar10", data_dir=tmp_path, download=False)
     (folder / "data_batch_2.bin").unlink()
-    with pytest.raises(InputError, match=r"'data_batch_2\.bin' are missing; unpack cifar-10-binary\.tar\.gz again"):
+    with pytest.raises(InputError, match=r"'data_batch_2\.bin' is missing; unpack cifar-10-binary\.tar\.gz again"):
         load("cifar10", data_dir=tmp_path, download=False)
     archive = tmp_path / "cifar-10-binary.tar.gz"
     archive.write_bytes(archive.read_bytes()[:50_000])

@@ -63,7 +63,7 @@ def test_each_image_is_changed_in_its_own_way(step):
 
 
 def test_gray_images_have_no_colors_to_change():
-    with pytest.raises(InputError, match=r"ColorJitter expects images of bytes .* with 3 channels, got 1 channels"):
+    with pytest.raises(InputError, match=r"ColorJitter expects images of bytes .* with 3 channels, got 1 channel"):
         ColorJitter()(photos(channels=1), torch.rand(6, 1))
     pytest.importorskip("kornia")
     assert RandomErasing(1.0)(photos(channels=1), torch.rand(6, 1)).shape == (6, 1, 16, 16)

@@ -135,7 +135,7 @@ def test_the_folder_of_a_class_without_images_says_what_it_has(tmp_path):
 def test_prediction_counts_the_files_that_it_skips(tmp_path):
     for name in ("1.png", "2.raw", "3.raw", "Thumbs.db", ".hidden"):
         (tmp_path / name).write_bytes(b"")
-    with pytest.warns(UserWarning, match=r"2 file\(s\) are skipped: 2 \.raw"):
+    with pytest.warns(UserWarning, match=r"2 files are skipped: 2 \.raw"):
         found = files_at(tmp_path, single={".png"}, kind="image", others=())
     assert [file.name for file in found] == ["1.png"]
 

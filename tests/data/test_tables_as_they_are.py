@@ -152,6 +152,17 @@ def test_words_for_a_missing_value(tmp_path, mark):
         assert bool(torch.isfinite(inputs_of(load(tmp_path / "t.csv"))).all())
 
 
+def test_a_column_that_numbers_the_rows_is_named(tmp_path):
+    lines = ["color,id,width,label", *(f"{COLORS[i % 3]},{i},{i % 7},{'ab'[i % 2]}" for i in range(40))]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    with pytest.warns(
+        UserWarning, match=r"the values of 'id' number the rows, and it is used as a feature; name the features"
+    ):
+        load(tmp_path / "t.csv")
+    load(tmp_path / "t.csv", features=["id", "width"])  # chosen, so nothing is said
+    load(tmp_path / "t.csv", features=["width"])
+
+
 def test_a_column_without_values_is_refused(tmp_path):
     (tmp_path / "t.csv").write_text("a,b,label\n" + "1,,x\n2,,y\n" * 3)
     with (

@@ -127,7 +127,7 @@ def emptied(path):
         (None, {"encoder": "hashed-tfidf"}, "text: .* has no column 'text'"),
         (None, {"text": "body", "image": "x"}, "image: does not apply to .*; it takes 'text', 'label', 'encoder'"),
         (None, {"text": "body", "encoder": "word2vec"}, "encoder: expected hashed-tfidf, hashed-code, minilm"),
-        (emptied, {"text": "body"}, r"line \d+: expected a text in column 'body', .*\(2 empty row\(s\) in all\)"),
+        (emptied, {"text": "body"}, r"line \d+: expected a text in column 'body', .*\(2 empty rows in all\)"),
     ],
 )
 def test_bad_input(table, change, options, says):
@@ -186,7 +186,7 @@ def test_an_empty_text_gets_no_class(run, tmp_path, suffix):
     line = 5 if suffix == ".csv" else 4  # after the header
     told = refused("predict", run, table, "-o", tmp_path / "out.csv")
     assert f"new{suffix}, line {line} (row 3): expected a text in column 'body'" in told
-    assert "got an empty cell (2 empty row(s) in all); remove them" in told
+    assert "got an empty cell (2 empty rows in all); remove them" in told
     (tmp_path / "letters").mkdir()
     for name, text in (("a", LINES[0][2]), ("b", "\n")):
         (tmp_path / f"letters/{name}.txt").write_text(text)

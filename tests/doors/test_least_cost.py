@@ -313,7 +313,7 @@ def test_a_scorer_by_name_takes_a_class_that_was_not_seen():
         ({"costs": {"dog": {}}}, "a row of costs for the true class 'cat', got rows for 'dog'"),
         ({"costs": MATRIX * np.nan}, "got 9 NaN or infinite"),
         ({"costs": "cheap"}, "matrix or costs by class name, got 'cheap'"),
-        ({"taxonomy": {"animal": ["cat", "dogs"]}}, "no node 'dog'. Did you mean 'dogs'"),
+        ({"taxonomy": {"animal": ["cat", "dogs"]}}, "no node 'dog' .similar: 'dogs'"),
         ({"method": "isotonic"}, "method: expected one of 'temperature', 'none'"),
         ({"distance": "heigth"}, "Did you mean 'height'"),
     ],

@@ -198,7 +198,7 @@ def test_label_vectors_of_many_classes_are_refused_unless_rows_are_named():
         SemanticSmoothing(classes=20_000, relation=groups),
         MixedCrossEntropy(classes=20_000, relation=groups),
     ):
-        with pytest.raises(InputError, match=r"label_vectors: all 20000 rows .* request rows"):
+        with pytest.raises(InputError, match=r"label_vectors: all 20,000 rows .* request rows"):
             objective.label_vectors()
         assert objective.label_vectors([3, 7]).shape == (2, 20_000)
 

@@ -80,7 +80,7 @@ def test_without_ancestors_it_is_the_label_embedding():
 def test_any_label_embedding_takes_the_term():
     kin, (z, target) = made("released"), outputs()
     with default_dtype(torch.float64):
-        plain = LabelEmbedding(K, preset="released", taxonomy=TREE, ancestors=0.3, **FORM)
+        plain = LabelEmbedding(TREE.classes, preset="released", taxonomy=TREE, ancestors=0.3, **FORM)
     plain.embedding.data.copy_(kin.embedding.data)
     close(kin.loss(z, target).detach(), plain.loss(z, target).detach())
 

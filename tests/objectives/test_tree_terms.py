@@ -15,8 +15,9 @@ with_terms = pytest.mark.parametrize("case", [case for case in CASES if case.var
 
 
 def one_hot(**options):
+    tree = options.get("taxonomy")
     with default_dtype(torch.float64):
-        return OneHot(CLASSES, **options)
+        return OneHot(CLASSES if tree is None else tree.classes, **options)
 
 
 @with_terms
@@ -100,6 +101,10 @@ def test_classes_in_another_order():
         (lambda: OneHot(6, taxonomy=TREE, ancestors=-1.0), r"ancestors: expected .* got -1\.0"),
         (lambda: OneHot(6, taxonomy=3, ancestors=0.1), r"taxonomy: expected a labelkin\.Taxonomy, got int"),
         (lambda: OneHot(4, taxonomy=TREE, ancestors=0.1), r"classes: the taxonomy has 6 classes, got 4"),
+        (
+            lambda: OneHot(6, taxonomy=TREE, ancestors=0.1),
+            r"classes: expected the names .* got their number, which does not tell that target 0 is",
+        ),
         (lambda: OneHot(6, costs=torch.eye(5), expected_cost=1.0), r"costs: expected 6 x 6"),
         (
             lambda: StaticLabels(6, vectors=torch.eye(6), taxonomy=TREE, ancestors=0.1),
@@ -125,8 +130,8 @@ def test_a_run_gets_the_tree_from_its_context_only_if_a_term_asks_for_it():
 
 
 def test_a_state_of_other_weights_is_refused():
-    saved = OneHot(6, taxonomy=TREE, ancestors=0.1, features=3).state_dict()
+    saved = OneHot(TREE.classes, taxonomy=TREE, ancestors=0.1, features=3).state_dict()
     with pytest.raises(InputError, match=r"ancestors: this OneHot has 0\.2, the saved state is from one with 0\.1"):
-        OneHot(6, taxonomy=TREE, ancestors=0.2, features=3).load_state_dict(saved)
-    OneHot(6, taxonomy=TREE, ancestors=0.1, features=3).load_state_dict(saved)
+        OneHot(TREE.classes, taxonomy=TREE, ancestors=0.2, features=3).load_state_dict(saved)
+    OneHot(TREE.classes, taxonomy=TREE, ancestors=0.1, features=3).load_state_dict(saved)
     assert set(saved) == {"head.weight", "head.bias", "_extra_state"}

@@ -50,7 +50,7 @@ def test_files_of_one_table_are_told_as_one(tmp_path):
     assert told.count("## 003-table2") == 1
     assert line_of(told, "| ResNet-LabelEmb-18 |", "error")[-1].endswith("direction as published, not significant")
     assert (
-        told.index("`results/here.json`: 1 runs")
+        told.index("`results/here.json`: 1 run")
         < told.index("Limitations: The rest.")
         < told.index("`results/there.json`")
     )

@@ -42,7 +42,7 @@ def edited(file: Path, change) -> None:
         (lambda setup: setup["context"].update(classes=["0", "1"]), "classes"),
         (lambda setup: setup["context"]["names"].append({"x": torch.zeros(40, 2)}), "expected non-empty strings, got"),
         (lambda setup: setup.update(shape=["8", 8]), "shape"),
-        (lambda setup: setup.update(mean=torch.zeros(3)), "mean and deviation do not have 1 numbers"),
+        (lambda setup: setup.update(mean=torch.zeros(3)), "mean and deviation do not have 1 number"),
         (lambda setup: setup.update(std=torch.zeros(1)), "deviation is not positive"),
         (lambda setup: setup["samples"].update(columns="a"), "columns of its samples is 'a'"),
         (lambda setup: setup["samples"].update(odd=1), "odd"),
@@ -73,7 +73,7 @@ def test_outputs_of_another_shape_are_refused(made: Path, tmp_path: Path):
     [
         ({"epoch": 7}, "at step 0 of epoch 7"),
         ({"step": -1}, "at step -1"),
-        ({"history": []}, "no row of numbers for each of 1 epochs"),
+        ({"history": []}, "no row of numbers for every epoch, 1 in all"),
         ({"history": [{"epoch": "x"}]}, "no row of numbers"),
         ({"losses": [[0.0, "x"]]}, "its losses are"),
         ({"seconds": None}, "its seconds are None"),

@@ -6,6 +6,7 @@ import os
 import tarfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from labelkin import InputError
@@ -160,6 +161,50 @@ def test_removing_a_run_keeps_the_users_files(way: str, tmp_path: Path):
     assert sorted(snapshot(store)) == ["first/.env", "first/figures/a.png", "first/notes.txt"]
     assert not (store / "second").exists()
     assert Store(store).records() == []
+
+
+def command_to(run: Path, folder: Path, output: str) -> tuple[object, ...]:
+    """The command that writes a file of this name."""
+    (folder / "p.csv").write_text("target,cat,dog\ncat,.7,.3\ndog,.2,.8\n")
+    (folder / "t.json").write_text('{"pet": ["cat", "dog"], "farm": ["cow"]}')
+    np.save(folder / "new.npy", np.zeros((2, 1, 8, 8), np.uint8))
+    return {
+        "audit.html": ("audit", folder / "p.csv", "--kind", "probs", "--html"),
+        "decided.csv": ("decide", folder / "p.csv", "--kind", "probs", "--rule", "argmax", "-o"),
+        "predicted.csv": ("predict", run, folder / "new.npy", "-o"),
+        "predicted.jsonl": ("predict", run, folder / "new.npy", "-o"),
+        "report.html": ("report", run, "-o"),
+        "runs.csv": ("runs", "export", run.parent, "-o"),
+        "runs.json": ("runs", "export", run.parent, "-o"),
+        "runs.zip": ("runs", "pack", run.parent, "-o"),
+        "tree.csv": ("taxonomy", "convert", folder / "t.json"),
+        "built.json": ("taxonomy", "build", "--groups", folder / "t.json", "-o"),
+    }[output]
+
+
+@pytest.mark.filterwarnings("default:.*is not calibrated:UserWarning")
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("audit.html", "decided.csv", "predicted.csv", "predicted.jsonl", "report.html"),
+        *("runs.csv", "runs.json", "runs.zip", "tree.csv", "built.json"),
+    ],
+)
+def test_an_output_replaces_only_what_the_same_command_wrote(name: str, tmp_path: Path, finished: Path):
+    output = tmp_path / name
+    command = command_to(finished, tmp_path, name)
+    for content in ("my own notes\n", "id,class\n1,cat\n", '{"mine": 1}\n', "<!doctype html>\n<p>mine"):
+        output.write_text(content)
+        assert f"{output}: this exists and was not written by" in refused(*command, output)
+        assert output.read_text() == content
+    output.write_text("")  # nothing to lose
+    for _ in range(2):  # the second time, over its own file
+        told = call(*command, output)
+        assert told.exit_code == 0, told.stderr
+    assert output.stat().st_size > 20
+    output.unlink()
+    output.mkdir()
+    assert refused(*command, output)
 
 
 def test_the_demo_removes_its_runs_and_keeps_the_users_files(tmp_path: Path):

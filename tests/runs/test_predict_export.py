@@ -183,16 +183,19 @@ def test_an_unreadable_image_is_skipped_where_asked(home, tmp_path):
     assert [row["input"][-5:] for row in csv.DictReader((tmp_path / "p.csv").open())] == ["0.png", "2.png"]
 
 
+HEADER = "input,row,class,probability,path\n"  # of an earlier prediction
+
+
 def test_predictions_replace_a_file_whole_or_not_at_all(home, tmp_path, monkeypatch):
     np.save(tmp_path / "x.npy", PIXELS[:5])
-    (tmp_path / "p.csv").write_text("before")
+    (tmp_path / "p.csv").write_text(HEADER)
 
     def full(handle):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     assert "no space left" in refused("predict", home / "one-hot", tmp_path / "x.npy", "-o", tmp_path / "p.csv")
-    assert (tmp_path / "p.csv").read_text() == "before"
+    assert (tmp_path / "p.csv").read_text() == HEADER
     assert files_below(tmp_path) == ["p.csv", "x.npy"]
 
 

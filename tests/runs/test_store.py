@@ -213,6 +213,7 @@ def test_runs_without_a_usable_accuracy_are_compared_with_what_they_have(store: 
     assert {"one-hot", "label-smoothing"} <= {line.partition(" ")[0] for line in told.stdout.splitlines()}
 
 
+@pytest.mark.filterwarnings("default:.*The run is left out:UserWarning")
 def test_damaged_decisions_or_curves_leave_out_one_run(store: Path, tmp_path: Path):
     decisions, curve = run_in(store, "one-hot", 0) / "decisions.npz", run_in(store, "one-hot", 1) / "metrics.csv"
     for at in range(40, 400, 20):  # headers and compressed data
@@ -230,7 +231,15 @@ def test_damaged_decisions_or_curves_leave_out_one_run(store: Path, tmp_path: Pa
     page = tmp_path / "page.html"
     told = call("report", store, "-o", page, "--reference", "label-smoothing")
     assert told.exit_code == 0, told.stderr
+    assert f"Note: {curve}: the file is damaged" in told.stderr
     assert "the file is damaged" in page.read_text()
+    (run_in(store, "label-smoothing", 0) / "measures.json").write_text("[]")
+    for command, file in (("export", "runs.json"), ("pack", "runs.zip")):
+        told = call("runs", command, store, "-o", tmp_path / file)
+        assert told.exit_code == 0, told.stderr
+        assert f"Note: {curve}: the file is damaged" in told.stderr
+        assert told.stderr.count("The run is left out.") == 3
+        assert f"Wrote 1 run to {tmp_path / file}" in told.stdout
 
 
 def test_runs_that_differ_in_augmentation_do_not_look_alike(tmp_path: Path):

@@ -233,7 +233,7 @@ def test_a_run_that_classifies_is_not_asked_to_translate(tmp_path: Path):
         ({"measure": "meteor"}, "measure: expected one of 'bleu', 'rouge'"),
         ({"beam": 0}, "beam: expected a whole number"),
         ({"min_count": 99}, "no word occurs 99 times"),
-        ({"max_length": 1}, "max_length: no training pair has at most 1 tokens"),
+        ({"max_length": 1}, "max_length: no training pair has at most 1 token"),
     ],
 )
 def test_wrong_data_options_leave_no_folder(tmp_path: Path, options: dict, message: str):

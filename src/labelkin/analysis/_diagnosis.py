@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from torch import Tensor
 
 from labelkin._arrays import class_positions, sum_tolerance
-from labelkin._checks import InputError
+from labelkin._checks import InputError, counted
 from labelkin.analysis._gradient_structure import GradientStructure, TargetRows, measure_gradient
 from labelkin.analysis._headroom import Mistakes, Spread, measure_mistakes, measure_spread
 from labelkin.metrics import check_scores
@@ -115,7 +115,8 @@ def check_respected(judged: Mistakes, plain: bool, spread: Spread) -> Finding | 
     cause: Cause = "tree respected already"
     if not judged.mistakes:
         sentence = (
-            f"The {who} makes no mistakes on {judged.samples} samples, so nothing can improve; use harder samples."
+            f"The {who} makes no mistakes on {counted(judged.samples, 'sample')}, so nothing can "
+            f"improve; use harder samples."
         )
         return Finding(cause, f"{where}.mistakes", 0, 1, sentence)
     if spread.possible < FLAT or not judged.headroom < HEADROOM:
@@ -130,7 +131,8 @@ def check_respected(judged: Mistakes, plain: bool, spread: Spread) -> Finding | 
         f"{where}.headroom",
         judged.headroom,
         HEADROOM,
-        f"The {who} already respects the tree: severity {judged.severity:.3f} over {judged.mistakes} mistakes, where the "
+        f"The {who} already respects the tree: severity {judged.severity:.3f} over "
+        f"{counted(judged.mistakes, 'mistake')}, where the "
         f"best is {judged.best:.3f} and random mistakes have {judged.random:.3f}, so {judged.headroom:.0%} of the "
         f"headroom is left (below {HEADROOM:.0%}); CRM would change the mean distance by {judged.crm_change:+.1%}. {more}",
     )
@@ -252,7 +254,7 @@ def _tree(objective: Objective, taxonomy: Taxonomy | None) -> Taxonomy:
             f"taxonomy: expected the tree by which mistakes are measured, since {type(objective).__name__} has none; "
             "Taxonomy.from_groups builds one from groups."
         )
-    return in_class_order(taxonomy, objective.classes, allow_count=True)
+    return in_class_order(taxonomy, objective.classes)
 
 
 def _checked(argument: str, log_probs: Any, target: Tensor, tree: Taxonomy) -> Tensor:
@@ -266,7 +268,8 @@ def _checked(argument: str, log_probs: Any, target: Tensor, tree: Taxonomy) -> T
     off = int(((given.double().exp().sum(-1) - 1).abs() > slack).sum())
     if off:
         raise InputError(
-            f"{argument}: expected log-probabilities, whose exponentials sum to 1, but {off} of {len(given)} rows do not; "
+            f"{argument}: expected log-probabilities, whose exponentials sum to 1, but {off} of "
+            f"{counted(len(given), 'row')} do not; "
             "pass objective.log_probs(outputs)."
         )
     return given.double().log_softmax(-1)
@@ -277,7 +280,8 @@ def _healthy_sentence(found: Diagnosis) -> str:
     beside = "" if found.reference is None else f" (plain: {found.reference.severity:.3f})"
     return (
         f"Healthy: {found.gradient.kin_share:.1%} of the step distinguishes between wrong classes, and severity "
-        f"{mistakes.severity:.3f}{beside} over {mistakes.mistakes} mistakes leaves {mistakes.headroom:.0%} of the headroom "
+        f"{mistakes.severity:.3f}{beside} over {counted(mistakes.mistakes, 'mistake')} leaves "
+        f"{mistakes.headroom:.0%} of the headroom "
         f"between {mistakes.best:.3f} (best) and {mistakes.random:.3f} (random). CRM would change "
         f"the mean distance by {mistakes.crm_change:+.1%}."
     )

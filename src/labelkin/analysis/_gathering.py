@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_count
+from labelkin._checks import InputError, check_count, counted
 from labelkin.functional import GRAM_ENTRIES, Form, naa_similarity, naa_similarity_gram
 
 DOUBLE = 8  # bytes
@@ -117,7 +117,7 @@ class Memory(NamedTuple):
     bytes: int  # upper bound: the sum over all layers, plus the largest additional need at the end
 
     def __str__(self) -> str:
-        parts = ", ".join(f"{n} ({f} features, {form})" for n, f, form in zip(*self[:3], strict=True))
+        parts = ", ".join(f"{n} ({counted(f, 'feature')}, {form})" for n, f, form in zip(*self[:3], strict=True))
         return f"NAA needs {self.bytes / GIB:.3g} GiB for {parts}"
 
 

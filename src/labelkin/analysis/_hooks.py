@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from labelkin._checks import InputError, check_names, listed, near
+from labelkin._checks import InputError, check_names, counted, listed, near
 
 Run = Callable[[Any], dict[str, Tensor]]
 
@@ -71,6 +71,6 @@ def _keeper(kept: list[Any]) -> Callable[[nn.Module, Any, Any], None]:
 
 def _only(name: str, kept: list[Any]) -> Any:
     if len(kept) != 1:
-        times = "did not run" if not kept else f"ran {len(kept)} times"
+        times = "did not run" if not kept else f"ran {counted(len(kept), 'time')}"
         raise InputError(f"layer {name!r} {times} in one pass of the model; name a layer that runs once.")
     return kept[0]

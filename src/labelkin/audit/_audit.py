@@ -172,10 +172,9 @@ def audit(
     tree = restrict_tree(taxonomy, whole_tree, given.classes)
     matrix = None if cost_table is None else costs_in_order(cost_table, given.classes)
     by_tree = isinstance(classes, str) and classes == FROM_TREE
-    if by_tree:
-        given = given._replace(
-            notes=(*given.notes, f"Classes are in the order of the tree: {first_matches(given.classes)}.")
-        )
+    if classes is not None and raw.scores is not None:
+        order = f"{'of the tree' if by_tree else 'given'} ({first_matches(given.classes)})"
+        given = given._replace(notes=(*given.notes, f"Classes are in the order {order}."))
     described = describe_tree(taxonomy, whole_tree, tree, of_run=not given_tree)
     found = _measure(given, tree, described, matrix, top=top, seed=seed, order_of_tree=by_tree)
     for doubt in (given.doubt, *found.doubts):

@@ -55,8 +55,9 @@ class Agreement(NamedTuple):
     Attributes:
         confusions: Tau of the confusions.
         tree: Tau of the tree learned from them.
-        far_but_confused: Pairs that are confused more often than their distance suggests.
-        near_but_distinct: Pairs that are confused less often than their distance suggests.
+        far_but_confused: Pairs that are farther apart than the mean pair, and closer than it by their confusions; those whose
+            ranks differ most come first.
+        near_but_distinct: Pairs that are closer than the mean pair, and farther apart than it by their confusions.
 
     Example:
         >>> from labelkin import Taxonomy
@@ -160,11 +161,12 @@ def _agreement(confused: ClassConfusions, merges: Floats, tree_distances: Floats
     by_confusion = squareform(confused.distances.numpy(), checks=False)
     learned = squareform(cophenet(merges))
     gap = rankdata(-by_confusion) - rankdata(-by_tree)  # above 0: confused more often than the tree suggests
+    far, often = by_tree > by_tree.mean(), by_confusion < by_confusion.mean()
     return Agreement(
         _tau(confused.distances, tree_distances),
         _tau(learned, tree_distances),
-        pairs.first(np.argsort(-gap, kind="stable"), gap > 0),
-        pairs.first(np.argsort(gap, kind="stable"), gap < 0),
+        pairs.first(np.argsort(-gap, kind="stable"), far & often),
+        pairs.first(np.argsort(gap, kind="stable"), ~far & ~often),
     )
 
 

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_names, check_number, listed
-from labelkin._files import open_whole
+from labelkin._checks import InputError, check_names, check_number, counted, listed
+from labelkin._files import check_replaceable, open_whole
 from labelkin.audit._decide_rules import Ready, choose_rule, scaled_scores, warn_of_shift
 from labelkin.audit._doubts import first_matches
 from labelkin.audit._names import FROM_TREE, TreeChoice, is_built_in, load_taxonomy, read_names, restrict_tree
@@ -183,10 +183,7 @@ def check_output(output: str | os.PathLike[str], *, inputs: Iterable[Any]) -> No
     for given in inputs:
         if isinstance(given, (str, os.PathLike)) and Path(given).exists() and os.path.samefile(path, given):
             raise InputError(f"{path}: this is one of the inputs, which would be overwritten; choose another name.")
-    if not path.is_file() or not _is_ours(path):
-        raise InputError(
-            f"{path}: this exists and was not written by labelkin decide; choose another name or remove it."
-        )
+    check_replaceable(path, by="labelkin decide", is_ours=lambda _: _is_ours(path))
 
 
 def _is_ours(path: Path) -> bool:
@@ -206,7 +203,7 @@ def _class_names(
         names = stream.names or tuple(str(k) for k in range(width))
     check_names("classes", names, least=2)
     if len(names) != width:
-        raise InputError(f"classes: expected {width} names, one for each score, got {len(names)}.")
+        raise InputError(f"classes: expected {counted(width, 'name')}, one for each score, got {len(names)}.")
     return names
 
 

@@ -93,10 +93,10 @@ def questions(given: "Predictions", basics: Basics, hierarchy: Hierarchy | None)
     count, chance = len(given.target), _chance(given)
     at_chance = basics.accuracy <= chance if count < MANY else basics.accuracy_interval.low <= chance
     if count >= FEW and at_chance:
+        order = f"class names are in the order of the scores ({first_matches(given.classes)}) and that the "
         yield (
             f"The accuracy of {100 * basics.accuracy:.2f} % is no better than chance ({100 * chance:.2f} %); check that the "
-            f"class names are in the order of the scores ({first_matches(given.classes)}) and that the labels belong to these "
-            "rows."
+            f"{'' if given.kind == 'labels' else order}labels belong to these rows."
         )
     elif hierarchy is not None and basics.mistakes >= LEAST_MISTAKES and _no_milder(hierarchy):
         yield (

@@ -11,6 +11,7 @@ from torch import Tensor
 from labelkin._arrays import PERCENT_ROUNDING, check_probs
 from labelkin._checks import InputError, check_names, counted, listed, near
 from labelkin._numpy_files import open_numpy
+from labelkin.audit._names import ASK
 from labelkin.audit._read_files import read_arrays, read_table
 from labelkin.audit._schema import Fields, Kind, Raw, class_positions
 from labelkin.audit._scores import IN_MEMORY, Scores
@@ -104,7 +105,11 @@ def check_predictions(raw: Raw, names: Sequence[str] | None, source: str) -> Pre
     classes = _classes(raw, names)
     check_names("classes", classes, least=2)
     if raw.scores is not None and len(classes) != raw.scores.shape[1]:
-        raise InputError(f"classes: expected {raw.scores.shape[1]} names, one for each score, got {len(classes)}.")
+        raise InputError(
+            f"classes: expected {counted(raw.scores.shape[1], 'name')}, one for each score, got {len(classes)}."
+        )
+    if raw.scores is not None and names is None and raw.names is None:
+        _check_numbered(raw.target, source)
     target = class_positions(raw.target, classes, what="target")
     notes = _without_samples(target, classes)
     if raw.scores is None:
@@ -132,6 +137,16 @@ def _classes(raw: Raw, names: Sequence[str] | None) -> tuple[str, ...]:
     if raw.scores is not None:
         return tuple(str(k) for k in range(raw.scores.shape[1]))
     return class_names([*raw.target, *(raw.predicted or ())])
+
+
+def _check_numbered(labels: Sequence[str], source: str) -> None:
+    """Refuse labels that are names if the source does not say which score is of which class."""
+    named = sorted({label for label in labels if not label.isdecimal()})
+    if named:
+        raise InputError(
+            f"target: the labels are names ({listed(named, 3)}), but {source} does not say which score is of which class; "
+            f"{ASK}."
+        )
 
 
 def _without_samples(target: Tensor, classes: Sequence[str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_names, listed
+from labelkin._checks import InputError, check_names, counted, listed
 from labelkin._numpy_files import StoredArray
 from labelkin.audit._doubts import check_class_columns
 from labelkin.audit._schema import (
@@ -68,7 +68,9 @@ def _labels(values: Any, name: str, source: str, sample_names: Sequence[str]) ->
     if not len(given):
         raise InputError(f"{name}: {source} has no samples.")
     if len(given) != len(sample_names):
-        raise InputError(f"{name}: expected {len(sample_names)} labels in {source}, one per target, got {len(given)}.")
+        raise InputError(
+            f"{name}: expected {counted(len(sample_names), 'label')} in {source}, one per target, got {len(given)}."
+        )
     return label_texts(given.tolist(), what=f"{source}: {name}", sample_names=sample_names)
 
 
@@ -81,7 +83,7 @@ def score_array(values: Any, name: str, source: str, count: int | None = None) -
             f"{given.shape}."
         )
     if count is not None and given.shape[0] != count:
-        raise InputError(f"{name}: expected {count} rows in {source}, one per target, got {given.shape[0]}.")
+        raise InputError(f"{name}: expected {counted(count, 'row')} in {source}, one per target, got {given.shape[0]}.")
     if isinstance(given, StoredArray):
         start, rows = 0, block_rows(given.shape[1])
         for block in given.blocks(rows):
@@ -160,7 +162,7 @@ def table_chunks(
         scores = _part_scores(path, part, found, names)
         if scores.shape[1] != width:
             raise InputError(
-                f"{path}, {names[0]}: expected {width} scores, as in the first row, got {scores.shape[1]}."
+                f"{path}, {names[0]}: expected {counted(width, 'score')}, as in the first row, got {scores.shape[1]}."
             )
         check_finite(scores, source=str(path), columns=found.names, samples=names)
         yield Chunk(scores, [[row[at] for at in others] for _, row in part], lines, names)
@@ -272,5 +274,7 @@ def _stacked(rows: Sequence[Floats], lines: Sequence[str], path: Path) -> Floats
     width = len(rows[0])
     odd = next((i for i, row in enumerate(rows) if len(row) != width), None)
     if odd is not None:
-        raise InputError(f"{path}, {lines[odd]}: expected {width} scores, as in {lines[0]}, got {len(rows[odd])}.")
+        raise InputError(
+            f"{path}, {lines[odd]}: expected {counted(width, 'score')}, as in {lines[0]}, got {len(rows[odd])}."
+        )
     return np.stack(rows)

@@ -13,7 +13,7 @@ from labelkin._numpy_files import StoredArray
 from labelkin.audit._schema import Floats
 
 BLOCK = 2**21  # numbers that are read at a time
-ROWS = 2**15  # rows that are read at a time at most: with few classes, what is computed for each row takes most of the memory
+ROWS = 2**15  # the most rows that are read at a time: with few classes, results take more memory than scores
 IN_MEMORY = 2**27  # bytes of scores; more stay in a file
 Columns = tuple[Tensor, ...]
 Change = Callable[[Tensor], Tensor]

@@ -150,7 +150,13 @@ def _calibration(found: Calibration) -> list[str]:
         scaled = found.scaled
         moved = f"ECE {percent(scaled.ece_before)} to {percent(scaled.ece_after)}, Brier {change(scaled.brier, '.4f')}"
         confidence = "overconfident" if scaled.temperature > 1 else "underconfident"
-        rows.append(("temperature", f"{scaled.temperature:.3f}", f"{confidence}; fitted on {scaled.fitted_on} samples"))
+        rows.append(
+            (
+                "temperature",
+                f"{scaled.temperature:.3f}",
+                f"{confidence}; fitted on {counted(scaled.fitted_on, 'sample')}",
+            )
+        )
         rows.append(("", "", f"on the other {scaled.measured_on}: {moved}"))
     return ["Calibration", *table(rows)]
 
@@ -163,7 +169,7 @@ def _crm(found: Crm) -> list[str]:
     ]
     right, wrong = found.became_right, found.became_wrong
     lines.append(
-        f"  {found.changed} of {found.samples} decisions {'changes' if found.changed == 1 else 'change'}: "
+        f"  {found.changed} of {counted(found.samples, 'decision')} {'changes' if found.changed == 1 else 'change'}: "
         f"{right} {_become(right)} right, {wrong} {_become(wrong)} wrong"
     )
     measured = (
@@ -190,7 +196,9 @@ def _fallback(found: Fallback) -> list[str]:
         rows.append((wanted, f"{point.threshold:.6g}", *(percent(share) for share in shares)))
     lines = [f"Answering with an ancestor when unsure, in {tree}", *table(rows)]
     scaled = "" if found.temperature == 1 else f" of probabilities at temperature {found.temperature:.3f}"
-    lines.append(f"  thresholds{scaled}, chosen on one half, measured on the other ({found.measured_on} samples)")
+    lines.append(
+        f"  thresholds{scaled}, chosen on one half, measured on the other ({counted(found.measured_on, 'sample')})"
+    )
     if found.unreachable:
         lines.append(f"  no threshold reached {', '.join(f'{100 * goal:g} %' for goal in found.unreachable)}")
     return lines

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from labelkin._checks import check_count
+from labelkin._checks import check_count, counted
 from labelkin._extras import require
 from labelkin.bench._growth import Compared, Comparison, Growth, Measure, measured
 from labelkin.bench._measure import machine
@@ -63,7 +63,7 @@ def time_loading(
             peers: dict[str, Measure] = {}
             if find_spec("torchvision") is not None:
                 peers["torchvision"] = time(_torchvision(Path(folder), size, batch, count, images))
-            case = "in the process" if count == 0 else f"{count} workers"
+            case = "in the process" if count == 0 else counted(count, "worker")
             rows.append(Compared(case, sizes, ours, peers, units=images))
         steps = [images // 4, images // 2, images]
         parts = [split.take(torch.arange(step) * (images // step)) for step in steps]
@@ -147,4 +147,4 @@ def _torchvision(folder: Path, size: int, batch: int, workers: int, images: int)
 
 def _check_count(seen: int, expected: int) -> None:
     if seen != expected:
-        raise ArithmeticError(f"an epoch of {expected} images had {seen}")
+        raise ArithmeticError(f"an epoch of {counted(expected, 'image')} had {seen}")

@@ -41,6 +41,10 @@ def audit(
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Audit the predictions of any model: mistakes, calibration, decisions and class structure."""
+    if html is not None:
+        from labelkin.report import targets
+
+        targets(html, 1)  # refuses a file that cannot be written before anything is computed
     from labelkin.audit import as_text
     from labelkin.audit import audit as run_audit
 

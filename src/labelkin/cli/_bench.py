@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from labelkin._checks import counted
 from labelkin.cli._bench_fleet import fleet
 from labelkin.cli._bench_tables import say_benchmark, say_comparison, say_losses, say_many_labels, say_tree_losses
 from labelkin.cli._show import say, say_json, say_table
@@ -122,7 +123,7 @@ def training(
     if json:
         say_json(training_times_as_dict(found))
         return
-    say(f"{found.backbone}, {found.samples:,} images, batch {found.batch}, {found.machine.device}, seconds")
+    say(f"{found.backbone}, {counted(found.samples, 'image')}, batch {found.batch}, {found.machine.device}, seconds")
     rows = [
         (row.objective, row.way, f"{row.epoch:.2f}", f"{row.end:.2f}", f"{row.first_step:.1f}", f"{row.loss:.4f}")
         for row in found.rows

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from labelkin._checks import counted
 from labelkin.cli._show import say, say_json, say_table
 
 
@@ -36,7 +37,7 @@ def fleet(
         say_json(fleet_times_as_dict(found))
         return
     say(
-        f"{found.members} x {found.backbone}, {found.objective}, {found.samples:,} images, batch {found.batch}, "
+        f"{found.members} x {found.backbone}, {found.objective}, {counted(found.samples, 'image')}, batch {found.batch}, "
         f"{found.machine.device}, seconds per epoch"
     )
     rows = [

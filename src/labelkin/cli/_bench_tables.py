@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from labelkin._checks import counted
 from labelkin.cli._show import say, say_json, say_table
 
 if TYPE_CHECKING:
@@ -17,15 +18,18 @@ def say_benchmark(result: Benchmark) -> None:
     sizes = ", ".join(f"{size:,} {name}" for name, size in result.sizes.items())
     on, once = result.machine, result.whole
     differences = [row.literal.difference for row in result.rows if row.literal is not None]
-    say(f"{result.name}: {sizes}; CPU time on one thread, {on.cores} cores, torch {on.torch}")
+    say(f"{result.name}: {sizes}; CPU time on one thread, {counted(on.cores, 'core')}, torch {on.torch}")
     say("")
     say_table(("", "ms", "range (ms)", "literal", "others"), [_cells(row) for row in result.rows])
     say("")
-    say(f"Median of {result.rows[0].ours.repeats} calls. Literal and others: their time divided by labelkin's.")
+    say(
+        f"Median of {counted(result.rows[0].ours.repeats, 'call')}. Literal and others: their time divided by labelkin's."
+    )
     say("~: the literal form ran on the given share of the samples or classes; its time is extrapolated.")
     say(f"Values of the literal forms differ from labelkin's by at most {max(differences):.1e}.")
     say(
-        f"One pass in a new process with {once.threads} threads: {once.seconds:.2f} s ({once.cpu_seconds:.2f} s of CPU "
+        f"One pass in a new process with {counted(once.threads, 'thread')}: {once.seconds:.2f} s "
+        f"({once.cpu_seconds:.2f} s of CPU "
         f"time), peak memory {once.peak_bytes / GIB:.2f} GiB, of which {once.before_bytes / GIB:.2f} GiB before the pass."
     )
 
@@ -55,7 +59,10 @@ def say_tree_losses(result: TreeLosses) -> None:
     say(
         f"tree losses: {result.tree}, {result.nodes:,} nodes, {result.classes:,} classes, batch {result.batch:,}, {how}"
     )
-    say(f"{on.device}, {on.cores} cores, {on.threads} threads, torch {on.torch}; median of {result.flat.repeats}")
+    say(
+        f"{on.device}, {counted(on.cores, 'core')}, {counted(on.threads, 'thread')}, torch {on.torch}; median "
+        f"of {result.flat.repeats}"
+    )
     say("")
     rows = [
         (name, f"{1e6 * timing.median:.0f}", _spread(timing), f"{timing.median / result.flat.median:.3g}")
@@ -78,7 +85,9 @@ def say_comparison(found: Comparison, output: Path | None, json: bool) -> None:
         say_json(comparison_as_dict(found))
         return
     on = found.machine
-    say(f"{found.name}: {on.device}, {on.cores} cores, {on.threads} threads, torch {on.torch}; medians")
+    say(
+        f"{found.name}: {on.device}, {counted(on.cores, 'core')}, {counted(on.threads, 'thread')}, torch {on.torch}; medians"
+    )
     say(", ".join(f"{size:,} {name}" for name, size in found.rows[0].sizes.items()))
     say("")
     peers = list(dict.fromkeys(peer for row in found.rows for peer in row.peers))
@@ -112,7 +121,10 @@ def _ratios(of_time: float, of_memory: float | None) -> str:
 
 def say_losses(found: LossTimes) -> None:
     on = found.machine
-    say(f"losses: {on.device}, {on.cores} cores, {on.threads} threads, torch {on.torch}; medians, forward and backward")
+    say(
+        f"losses: {on.device}, {counted(on.cores, 'core')}, {counted(on.threads, 'thread')}, torch {on.torch}; "
+        f"medians, forward and backward"
+    )
     say("")
     rows = [
         (
@@ -134,9 +146,13 @@ def say_losses(found: LossTimes) -> None:
 
 def say_many_labels(result: ManyLabels) -> None:
     on = result.machine
-    say(f"many labels: {result.labels:,} labels, {result.tokens:,} x {result.features} features, rank {result.rank}")
     say(
-        f"{on.device}, {on.cores} cores, {on.threads} threads, torch {on.torch}; median of {result.ours.timing.repeats}"
+        f"many labels: {counted(result.labels, 'label')}, {result.tokens:,} x "
+        f"{counted(result.features, 'feature')}, rank {result.rank}"
+    )
+    say(
+        f"{on.device}, {counted(on.cores, 'core')}, {counted(on.threads, 'thread')}, torch {on.torch}; median "
+        f"of {result.ours.timing.repeats}"
     )
     say("")
     rows = [

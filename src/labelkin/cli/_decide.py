@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
+from labelkin._checks import counted
 from labelkin.cli._decision_options import (
     FILE,
     GUARANTEE,
@@ -113,7 +114,7 @@ def decide(
 
 def _say(result: FileDecisions) -> None:
     shares = [100 * count / result.samples for count in (result.classes, result.ancestors, result.none, result.changed)]
-    say(f"Wrote {result.samples:,} decisions to {result.output}")
+    say(f"Wrote {counted(result.samples, 'decision')} to {result.output}")
     if result.rule == "fallback":
         say(f"{shares[0]:.1f} % are a class, {shares[1]:.1f} % an ancestor, {shares[2]:.1f} % the root (no answer).")
     else:

@@ -15,6 +15,7 @@ from labelkin.cli._show import (
     progress,
     say,
     say_json,
+    say_problems,
     say_status,
     say_table,
     typed_command,
@@ -43,6 +44,7 @@ def report(
     from labelkin.runs import DataCache
 
     result = read_comparisons(source, runs=runs, reference=reference)
+    say_problems(result.problems)
     paths, sets = targets(output, len(result.comparisons)), DataCache()
     with other_output_to_stderr():
         for comparison, path in zip(result.comparisons, paths, strict=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, counted
 from labelkin.cli._decision_options import RunCosts, RunCoverage, RunRule, RunThreshold
 from labelkin.cli._option_groups import column_names, words
 from labelkin.cli._show import other_output_to_stderr, say, say_json, say_metrics, say_status, say_table
@@ -58,7 +58,7 @@ def evaluate(
     if json:
         say_json({"data": result.data, "samples": result.samples, "seen": result.seen, **result.metrics})
     else:
-        say(f"{result.samples} samples of {result.data}")
+        say(f"{counted(result.samples, 'sample')} of {result.data}")
         say_metrics(result.metrics)
 
 
@@ -173,7 +173,7 @@ def translate(
         for line in result:
             say(line)
     else:
-        say(f"Wrote {len(result)} translations to {output}")
+        say(f"Wrote {counted(len(result), 'translation')} to {output}")
 
 
 def inspect(

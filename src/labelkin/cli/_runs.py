@@ -12,7 +12,7 @@ from typer import Argument, Option
 from labelkin._checks import InputError, counted, listed
 from labelkin.cli._compare import say_comparisons
 from labelkin.cli._option_groups import words
-from labelkin.cli._show import output_format, say, say_json, say_status, say_table
+from labelkin.cli._show import output_format, say, say_json, say_problems, say_status, say_table
 
 if TYPE_CHECKING:
     from labelkin.runs import Record
@@ -40,7 +40,7 @@ def list_runs(
             yield record
 
     differing = setting_differences(summarized())
-    _say_problems(recorded.problems)
+    say_problems(recorded.problems)
     if json:
         say_json([{**run, "differs": own} for run, own in zip(runs, differing, strict=True)])
         return
@@ -50,7 +50,7 @@ def list_runs(
         for run, own in zip(runs, differing, strict=True)
     ]
     say_table((*COLUMNS, *(["differs in"] if shown else [])), rows)
-    say_status(f"{counted(len(runs), 'run')}, {sum(run['state'] == FINISHED for run in runs)} finished")
+    say_status(f"{counted(len(runs), 'run')}, {sum(run['state'] == FINISHED for run in runs):,} finished")
 
 
 @app.command()
@@ -80,7 +80,7 @@ def compare_runs(
     form = output_format(json=json, markdown=markdown, csv=csv)
     recorded = Store(store)
     records = [record for record in recorded.readable() if data in (None, record.data)]
-    _say_problems(recorded.problems)
+    say_problems(recorded.problems)
     chosen = runs_with_labels(records, words(labels) or sorted({record.label for record in records}))
     if not any(record.finished for record in chosen):
         raise InputError(f"{store}: contains no finished runs{'' if data is None else f' on {data!r}'}.")
@@ -186,8 +186,3 @@ def _in_words(differing: Mapping[str, Any]) -> str:
 
 def _cell(value: object) -> str:
     return "–" if value is None else f"{100 * value:.2f} %" if isinstance(value, float) else str(value)
-
-
-def _say_problems(problems: list[str]) -> None:
-    for problem in problems:
-        say_status(f"Note: {problem}")

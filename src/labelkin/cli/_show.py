@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from labelkin.training import Progress
 
 
+MOST_DRAWN = 1000  # rows of a table with lines
+
+
 def say(text: str) -> None:
     """Print a result to stdout. With several processes, only the first prints."""
     if _first_process():
@@ -30,6 +33,12 @@ def say_status(text: str) -> None:
     """Print a status message to stderr. With several processes, only the first prints."""
     if _first_process():
         typer.echo(visible(text), err=True)
+
+
+def say_problems(problems: Sequence[str]) -> None:
+    """Print a note on each run that cannot be read to stderr."""
+    for problem in problems:
+        say_status(f"Note: {problem}")
 
 
 def output_format(*, json: bool = False, markdown: bool = False, csv: bool = False) -> str:
@@ -78,8 +87,8 @@ def say_metrics(metrics: Mapping[str, float]) -> None:
 
 
 def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table."""
-    if not sys.stdout.isatty():
+    """Print a table; a long one always plain, because drawing takes half a second for a thousand rows."""
+    if not sys.stdout.isatty() or len(rows) > MOST_DRAWN:
         widths = [max(len(line[i]) for line in (headings, *rows)) for i in range(len(headings))]
         lines = (
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()

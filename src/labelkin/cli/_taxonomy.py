@@ -1,7 +1,7 @@
 """The commands `labelkin taxonomy`."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from typer import Argument, Option
@@ -9,6 +9,9 @@ from typer import Argument, Option
 from labelkin._checks import InputError
 from labelkin.cli._option_groups import pairs
 from labelkin.cli._show import say, say_json, say_table
+
+if TYPE_CHECKING:
+    from labelkin.structure import Taxonomy
 
 app = typer.Typer(no_args_is_help=True, help="List, show, convert and build class trees.")
 Source = Annotated[
@@ -66,8 +69,7 @@ def convert(
     given = [path for path in (output, also_output) if path is not None]
     if len(given) != 1:
         raise InputError(f"taxonomy convert: expected one output file, as OUTPUT or with -o, got {len(given)}.")
-    load_tree(source).save(given[0])
-    say(f"Wrote {given[0]}")
+    _write(load_tree(source), given[0])
 
 
 @app.command()
@@ -100,5 +102,19 @@ def build(
         tree = Taxonomy.load(groups)
     else:
         tree = Taxonomy.from_wordnet(names or [], senses=pairs("--sense", sense or []), rule=rule)
+    _write(tree, output)
+
+
+def _write(tree: "Taxonomy", output: Path) -> None:
+    """Write a tree; refuse a file that holds anything else, because trees are often written by hand."""
+    from tempfile import TemporaryDirectory
+
+    from labelkin._files import check_replaceable
+
+    with TemporaryDirectory() as folder:
+        beside = Path(folder) / output.name
+        tree.save(beside)
+        content = beside.read_bytes()
+    check_replaceable(output, by="this command", is_ours=lambda _: output.read_bytes() == content)
     tree.save(output)
     say(f"Wrote {output}")

@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any, Self
 
-from labelkin._checks import InputError, check_choice, check_count, check_names, listed, near
+from labelkin._checks import InputError, brief, check_choice, check_count, check_names, listed, near
 from labelkin.data import PARTIAL
 from labelkin.objectives import OBJECTIVES
 from labelkin.runs import (
@@ -231,6 +231,8 @@ class Plan:
         known = [*(f.name for f in fields(cls) if f.name != "arms"), "objectives"]
         for name in values:
             if name not in known:
+                if name in {f.name for f in fields(Settings)} - {"seed"}:
+                    raise InputError(f"a plan has no key {name!r}; write it below `training:`.")
                 raise InputError(
                     f"a plan has no key {name!r}; it takes {listed(known, limit=99)}.{near(str(name), known)}"
                 )
@@ -267,6 +269,12 @@ def _arms(given: Any) -> list[Arm]:
     if isinstance(given, str):
         given = [given]
     if isinstance(given, list):
+        for entry in given:
+            if isinstance(entry, Mapping):
+                raise InputError(
+                    f"objectives: expected names in a list, got {brief(entry)}; write objectives with options as keys: "
+                    "`objectives: {one-hot: , label-embedding: {tau: 3}}`."
+                )
         check_names("objectives", given)
         given = dict.fromkeys(given)
     if not isinstance(given, Mapping) or not given:

@@ -48,6 +48,10 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f" at line {mark.line + 1}"
         raise InputError(f"{path}: not YAML{where} ({yaml_problem(error)}).") from error
+    if values is None:
+        raise InputError(
+            f"{path}: the plan is empty; expected keys such as `data: digits` and `objectives: [one-hot, kin]`."
+        )
     if not isinstance(values, dict):
         raise InputError(f"{path}: expected keys such as `data` and `objectives`, got {type(values).__name__}.")
     try:

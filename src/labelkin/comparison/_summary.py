@@ -6,7 +6,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from labelkin._checks import InputError, listed, near
+from labelkin._checks import InputError, counted, listed, near
 from labelkin.comparison import _table as table
 from labelkin.comparison._cost_verdict import judge
 from labelkin.comparison._differences import IGNORED_SETTINGS, differ, setting_of
@@ -140,10 +140,10 @@ def group_by_setting(records: Iterable[Record]) -> dict[str, tuple[str, list[Rec
         content = config.get("data_id")  # the content at a path may have changed
         options = {name: value for name, value in config["data_options"].items() if name not in NOT_OF_THE_TEST_SET}
         alike = [config["data"], content, options, config["resolved_backbone"], config["taxonomy"]]
-        counted = settings_that_count(config["settings"])
-        training = {name: value for name, value in counted.items() if name not in IGNORED_SETTINGS}
+        settings = settings_that_count(config["settings"])
+        training = {name: value for name, value in settings.items() if name not in IGNORED_SETTINGS}
         key = dumps([alike, training], sort_keys=True)
-        name = f"{record.data}, {record.backbone}, {training['epochs']} epochs"
+        name = f"{record.data}, {record.backbone}, {counted(training['epochs'], 'epoch')}"
         groups.setdefault(key, (name, []))[1].append(record)
     return groups
 

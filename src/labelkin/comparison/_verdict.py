@@ -45,10 +45,10 @@ def count_sentence(total: int, better: Sequence[str], worse: Sequence[str], more
     if total == 1 or not (better or worse):
         return ""
     if not better:
-        return f"Of {total} objectives, {_shown(worse, less)}."
+        return f"Of {counted(total, 'objective')}, {_shown(worse, less)}."
     others = _shown(worse, less) if worse else f"none is shown to {less}"
     by_chance = f" By chance alone, about {better_by_chance(total)} would look better." if total >= MANY else ""
-    return f"Of {total} objectives, {_shown(better, more)} and {others}.{by_chance}"
+    return f"Of {counted(total, 'objective')}, {_shown(better, more)} and {others}.{by_chance}"
 
 
 def _shown(names: Sequence[str], how: str) -> str:
@@ -68,7 +68,7 @@ def settle_advice(open_rows: Sequence[tuple[str, int, int | None, int | None]], 
         seeds, label, runs = min(by_seeds)
         if seeds <= runs:
             return ""
-        return f"About {seeds} seeds would show the difference of {label} if it is this large."
+        return f"About {counted(seeds, 'seed')} would show the difference of {label} if it is this large."
     by_samples = [(samples, label, runs) for label, runs, _, samples in open_rows if samples is not None]
     if not by_samples:
         if not open_rows or not by_sample:
@@ -76,8 +76,8 @@ def settle_advice(open_rows: Sequence[tuple[str, int, int | None, int | None]], 
         return f"Neither more seeds nor more test data alone would show a difference like that of {open_rows[0][0]}; use both."
     samples, label, runs = min(by_samples)
     return (
-        f"More seeds would not show the difference of {label}; more test data is what is needed: about {samples:,} test "
-        f"samples with {counted(runs, 'seed')} if it is this large."
+        f"More seeds would not show the difference of {label}; more test data is what is needed: about "
+        f"{counted(samples, 'test sample')} with {counted(runs, 'seed')} if it is this large."
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from labelkin._checks import counted
 from labelkin.data._dataset import ArraySplit, FileSplit, Split
 from labelkin.data._encoders import restored
 from labelkin.data._loading import read_set, reader_at
@@ -64,7 +65,7 @@ def read_held_out(
     if isinstance(split, TextSplit) and encoder is not None:
         split = split.encoded_by(by := restored(encoder))
         unknown = without_words(split.inputs)
-        warn_unknown(f"{name}: {unknown:,} of {len(split):,} texts", unknown, by.name)
+        warn_unknown(f"{name}: {unknown:,} of {counted(len(split), 'text')}", unknown, by.name)
     return HeldOut(found.classes, split)
 
 

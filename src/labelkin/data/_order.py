@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_count, listed
+from labelkin._checks import InputError, check_count, counted, listed
 
 Ints = npt.NDArray[np.int64]
 # One random stream per purpose, different from those in `_splits`.
@@ -96,7 +96,7 @@ def check_balanced(targets: Tensor, *, batch_size: int, each: int) -> None:
     if int(present.min()) < each:
         short = [int(k) for k in torch.nonzero((counts > 0) & (counts < each)).flatten()]
         raise InputError(
-            f"balanced: expected at least {each} samples of every class, got fewer of class {listed(short)}."
+            f"balanced: expected at least {counted(each, 'sample')} of every class, got fewer of class {listed(short)}."
         )
 
 

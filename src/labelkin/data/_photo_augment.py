@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_count, check_number
+from labelkin._checks import InputError, check_count, check_number, counted
 from labelkin._extras import require
 
 
@@ -55,7 +55,7 @@ class _Kornia:
         if images.dtype != torch.uint8 or images.shape[1] not in self.channels:
             raise InputError(
                 f"augment: {name} expects images of bytes (uint8) with {' or '.join(map(str, self.channels))} channels, "
-                f"got {images.shape[1]} channels of {images.dtype}; leave it out."
+                f"got {counted(images.shape[1], 'channel')} of {images.dtype}; leave it out."
             )
         shape = tuple(images.shape[1:])
         if shape not in self._modules:

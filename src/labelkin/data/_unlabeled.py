@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, listed, near
+from labelkin._checks import InputError, counted, listed, near
 from labelkin._numpy_files import load_numpy
 from labelkin.data._dataset import ArraySplit, Dataset
 from labelkin.data._encoders import restored
@@ -40,7 +40,10 @@ def files_at(path: Path, *, single: Collection[str], kind: str, others: Sequence
             also = f", but {kinds_of(others)}" if others else ""
             raise InputError(f"{path}: the folder contains no {kind}{also}.")
         if others:
-            warnings.warn(f"{path}: {len(others):,} file(s) are skipped: {kinds_of(others)}.", stacklevel=2)
+            warnings.warn(
+                f"{path}: {counted(len(others), 'file')} {'is' if len(others) == 1 else 'are'} skipped: {kinds_of(others)}.",
+                stacklevel=2,
+            )
         return found
     if not path.exists():
         siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
@@ -93,7 +96,7 @@ def _texts(file: Path, column: str) -> Iterator[tuple[int | None, str]]:
             empty = 1 + sum(not other.strip() for _, other in texts)
             raise InputError(
                 f"{file}, line {line} (row {number}): expected a text in column {column!r}, got an empty cell "
-                f"({empty} empty row(s) in all); remove them."
+                f"({counted(empty, 'empty row')} in all); remove them."
             )
         yield number, text
 
@@ -196,7 +199,7 @@ def _read_texts(found: Sequence[Path], column: str, state: dict[str, Any]) -> It
         inputs = encoder.encode(texts)
         unknown, count = unknown + without_words(inputs), count + len(inputs)
         yield UnlabeledBatch(files, rows, inputs)
-    warn_unknown(f"{unknown:,} of {count:,} texts", unknown, encoder.name)
+    warn_unknown(f"{unknown:,} of {counted(count, 'text')}", unknown, encoder.name)
 
 
 def _kind(file: Path) -> str | None:
@@ -274,7 +277,9 @@ def _wanted(
             f"{file}: expected the column {listed(missing)} that the model was trained on.{near(missing[0], columns)}"
         )
     if not categories and (len(wanted),) != shape:
-        raise InputError(f"{file}: expected {shape[0]} columns of numbers, as in training, got {len(wanted)}.")
+        raise InputError(
+            f"{file}: expected {counted(shape[0], 'column')} of numbers, as in training, got {len(wanted)}."
+        )
     return wanted
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_choice, check_number
+from labelkin._checks import InputError, check_choice, check_number, counted
 from labelkin.decide._fallback import fallback
 from labelkin.decide._guarantee import GuaranteedFallback, GuaranteeKind, least_samples
 from labelkin.decide._halves import split_halves
@@ -234,7 +234,8 @@ def _check_enough(samples: int, coverage: float) -> None:
     least = least_samples(1 - coverage)
     if samples < least:
         raise InputError(
-            f"coverage: {coverage:g} needs at least {least:,} calibration samples besides those for the temperature, got "
+            f"coverage: {coverage:g} needs at least {counted(least, 'calibration sample')} besides those for "
+            f"the temperature, got "
             f"{samples:,}; use more samples or a smaller coverage."
         )
 

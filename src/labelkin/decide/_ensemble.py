@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, counted
 from labelkin.decide._validation import check_probs
 from labelkin.structure import Taxonomy
 
@@ -39,7 +39,9 @@ def hierarchical_ensemble(probs: Tensor, parent_probs: Tensor, taxonomy: Taxonom
         return probs
     check_probs("parent_probs", parent_probs, len(parents))
     if len(parent_probs) != len(probs):
-        raise InputError(f"parent_probs: expected {len(probs)} samples, as in probs, got {len(parent_probs)}.")
+        raise InputError(
+            f"parent_probs: expected {counted(len(probs), 'sample')}, as in probs, got {len(parent_probs)}."
+        )
     place = torch.from_numpy(columns.reshape(-1)).to(probs.device)
     product = probs.double() * parent_probs.to(probs.device).double()[:, place]
     total = product.sum(-1, keepdim=True)

@@ -143,7 +143,7 @@ class GuaranteedFallback:
     def _merged(self, found: dict[str, float], taxonomy: Taxonomy) -> dict[str, float]:
         """Return the thresholds to apply, and report the subtrees that have too few samples."""
         few = [name for name, threshold in found.items() if math.isnan(threshold)]
-        need = f"{least_samples(self.alpha):,} calibration samples that alpha = {self.alpha:g} needs"
+        need = f"{counted(least_samples(self.alpha), 'calibration sample')} that alpha = {self.alpha:g} needs"
         if few and (self.by == "true" or len(few) == len(found)):
             raise InputError(
                 f"node_probs: {listed(few)} {'has' if len(few) == 1 else 'have'} fewer than the {need}, so no sample could be "
@@ -213,6 +213,6 @@ def _exact(alpha: float) -> Fraction:
 def _check_enough(samples: int, alpha: float, argument: str) -> None:
     if samples < least_samples(alpha):
         raise InputError(
-            f"{argument}: expected at least {least_samples(alpha):,} calibration samples for alpha = {alpha:g}, got "
+            f"{argument}: expected at least {counted(least_samples(alpha), 'calibration sample')} for alpha = {alpha:g}, got "
             f"{counted(samples, 'sample')}; with fewer, only the root has the guarantee. Use more samples or a larger alpha."
         )

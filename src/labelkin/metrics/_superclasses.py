@@ -7,7 +7,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, counted
 from labelkin.metrics import _kmeans as kmeans
 from labelkin.metrics._basic import mean_of
 from labelkin.metrics._result import Metric
@@ -67,7 +67,9 @@ def superclass_accuracy_by_kmeans(
     check_scores("outputs", outputs, target, train_outputs.shape[1])
     group, count = group_of_class(groups, outputs.shape[1])
     if len(train_outputs) < count:
-        raise InputError(f"train_outputs: expected at least {count} rows, one per group, got {len(train_outputs)}.")
+        raise InputError(
+            f"train_outputs: expected at least {counted(count, 'row')}, one per group, got {len(train_outputs)}."
+        )
     if not len(outputs):
         return mean_of("superclass_accuracy_by_kmeans", torch.zeros(0))
     for argument, given in (("train_outputs", train_outputs), ("outputs", outputs)):

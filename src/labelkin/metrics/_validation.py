@@ -9,7 +9,7 @@ from torch import Tensor
 
 from labelkin import _arrays
 from labelkin._arrays import check_class_positions
-from labelkin._checks import InputError, listed
+from labelkin._checks import InputError, counted, listed
 from labelkin.structure import Taxonomy
 
 Table = Tensor | npt.NDArray[np.floating] | Sequence[Sequence[float]]
@@ -53,7 +53,7 @@ def check_rows(argument: str, rows: Tensor, *, read_values: bool = True) -> None
     if missing.any():
         where = missing.any(-1).nonzero().flatten().tolist()
         raise InputError(
-            f"{argument}: {int(missing.sum())} NaN in {len(where)} of {len(rows)} rows ({listed(where)}); "
+            f"{argument}: {int(missing.sum())} NaN in {len(where)} of {counted(len(rows), 'row')} ({listed(where)}); "
             "leave these samples out, or find their cause."
         )
 

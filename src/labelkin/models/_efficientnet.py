@@ -52,8 +52,8 @@ def efficientnet_lite0(input_shape: Shape, *, name: str = NAME, pretrained: bool
     expected = (3, SIDES[name], SIDES[name])
     if image_shape(input_shape, least=1) != expected:
         raise InputError(
-            f"input_shape: expected {expected}, got {tuple(input_shape)}; let it resize the images with "
-            f"preprocessing=models.preprocessing({name!r})."
+            f"input_shape: expected {expected}, got {tuple(input_shape)}; leave --preprocessing out to let it resize the "
+            f"images (in Python, preprocessing=models.preprocessing({name!r}))."
         )
     net = library.EfficientNet.from_name(NAME)
     if pretrained:

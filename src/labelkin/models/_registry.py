@@ -170,7 +170,7 @@ def _builder(name: str) -> Builder:
     if name not in known:
         others = " or ".join(f"{library}:NAME" for library in LIBRARIES)
         hint = near(name, known) or f" The names: {', '.join(known)}."
-        raise InputError(f"there is no backbone {name!r}; expected a name of BACKBONES, {others}.{hint}")
+        raise InputError(f"there is no backbone {name!r}; expected a name from `labelkin backbones`, {others}.{hint}")
     return known[name]
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from labelkin import relations
 from labelkin._arrays import check_class_positions
-from labelkin._checks import InputError, check_names, near
+from labelkin._checks import InputError, check_names, counted, near
 from labelkin.relations import Rows
 from labelkin.structure import Taxonomy
 
@@ -44,7 +44,7 @@ class FromData:
         check_class_positions("targets", targets, len(classes), shape=(len(inputs),))
         if weights is not None and weights.shape != targets.shape:
             raise InputError(
-                f"weights: expected a number for each of {len(targets)} samples, got {tuple(weights.shape)}."
+                f"weights: expected a number for each of {counted(len(targets), 'sample')}, got {tuple(weights.shape)}."
             )
         self.classes, self.inputs, self.targets, self.weights = classes, inputs, targets, weights
 

@@ -97,7 +97,7 @@ class Retrospection(Objective):
             warnings.warn(
                 f"Retrospection: {counted(epochs, 'epoch')} cannot learn from earlier outputs, "
                 f"which are recorded in epoch {self.every} and used after it; this trains as one-hot does. Train for at least "
-                f"{self.every + 1} epochs.",
+                f"{counted(self.every + 1, 'epoch')}.",
                 stacklevel=2,
             )
         self.synchronize()
@@ -178,7 +178,8 @@ class Retrospection(Objective):
     def set_extra_state(self, state: dict[str, Any]) -> None:
         if state["soft"].shape != self._soft.shape:
             raise InputError(
-                f"Retrospection: the saved table is of {len(state['soft']) - 1} samples of {state['soft'].shape[-1]} classes, "
+                f"Retrospection: the saved table is of {counted(len(state['soft']) - 1, 'sample')} of "
+                f"{state['soft'].shape[-1]} classes, "
                 f"this one of {self.samples} of {self.num_classes}; build it as the saved one was."
             )
         for own, name in ((self._soft, "soft"), (self._recorded, "recorded"), (self._fresh, "fresh")):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_number
+from labelkin._checks import InputError, check_number, counted
 from labelkin.functional import is_soft
 from labelkin.objectives._base import Objective
 from labelkin.objectives._batch import Batch, Loss
@@ -97,6 +97,7 @@ def target_rows(targets: Rows, target: Tensor, dtype: torch.dtype) -> Tensor:
         return targets.forward(target).to(dtype)
     if targets.classes**2 > LARGEST_TABLE:
         raise InputError(
-            f"target: class probabilities need all {targets.classes} rows of the targets at once; give class positions."
+            f"target: class probabilities need all {counted(targets.classes, 'row')} of the targets at once; "
+            f"give class positions."
         )
     return target @ targets.dense().to(target.dtype)

@@ -31,14 +31,12 @@ class TreeBuffers(nn.Module):
         return TreeIndex(*map(self._fetch, self._layout))
 
 
-def in_class_order(taxonomy: Taxonomy, classes: int | Sequence[str] | None, *, allow_count: bool = False) -> Taxonomy:
+def in_class_order(taxonomy: Taxonomy, classes: int | Sequence[str] | None) -> Taxonomy:
     """Return the taxonomy with its classes in the order of `classes`, which must name the same classes.
 
     Args:
         taxonomy: The tree.
-        classes: The names; None for the order of the tree.
-        allow_count: Whether their number may stand for the order of the tree, as in objectives that are defined by a number
-            of classes and take the tree for a further term.
+        classes: The names; None for the order of the tree. Their number is refused, because it tells no order.
     """
     if not isinstance(taxonomy, Taxonomy):
         raise InputError(
@@ -52,8 +50,6 @@ def in_class_order(taxonomy: Taxonomy, classes: int | Sequence[str] | None, *, a
         return taxonomy if tuple(classes) == taxonomy.classes else taxonomy.reorder(classes)
     if classes != len(taxonomy.leaves):
         raise InputError(f"classes: the taxonomy has {len(taxonomy.leaves)} classes, got {classes}.")
-    if allow_count:
-        return taxonomy
     raise InputError(
         f"classes: expected the names of the {classes} classes in the order of the targets, got their number, which does not "
         f"tell that target 0 is {taxonomy.classes[0]!r}; give the names, or classes=taxonomy.classes for the tree's own order, "

@@ -39,7 +39,7 @@ class TreeTerms(Reducer):
                 name, weight, has_costs=taxonomy is not None or (name != "ancestors" and costs is not None)
             )
         self.ancestors, self.expected_cost = ancestors, expected_cost
-        self.taxonomy = None if taxonomy is None else in_class_order(taxonomy, self.classes, allow_count=True)
+        self.taxonomy = None if taxonomy is None else in_class_order(taxonomy, self.classes)
         if self.taxonomy is not None:
             self.tree = TreeBuffers(tree_index(self.taxonomy))
         given = None if costs is None else read_square("costs", costs, self.num_classes)

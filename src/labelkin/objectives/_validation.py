@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from labelkin._arrays import check_class_positions, check_probs, class_positions, reads_values
-from labelkin._checks import InputError
+from labelkin._checks import InputError, counted
 from labelkin.objectives._batch import Batch
 from labelkin.relations import check_not_negative, read_numbers
 
@@ -120,7 +120,9 @@ def class_weights(values: Any, classes: int) -> Tensor:
     """Return class weights as a tensor (K,)."""
     weights = read_numbers("class_weight", values).to(torch.get_default_dtype())
     if weights.shape != (classes,):
-        raise InputError(f"class_weight: expected {classes} numbers, one per class, got shape {tuple(weights.shape)}.")
+        raise InputError(
+            f"class_weight: expected {counted(classes, 'number')}, one per class, got shape {tuple(weights.shape)}."
+        )
     check_not_negative("class_weight", weights)
     return weights
 
@@ -133,7 +135,8 @@ def label_rows(objective: Objective, classes: Sequence[int] | Tensor | None, *, 
         return class_positions("classes", classes, count).to(device)
     if count * width > LARGEST_TABLE:
         raise InputError(
-            f"label_vectors: all {count} rows of {width} numbers would take too much memory; request rows, as in "
+            f"label_vectors: all {counted(count, 'row')} of {counted(width, 'number')} would take too much "
+            f"memory; request rows, as in "
             "label_vectors([0, 1, 2])."
         )
     return torch.arange(count, device=device)

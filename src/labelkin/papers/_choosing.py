@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import isnan
 from statistics import fmean
 
+from labelkin._checks import counted
 from labelkin.comparison import Row
 from labelkin.papers._decision_table import decision_table
 from labelkin.papers._format import UNDEFINED, markdown_table
@@ -60,7 +61,7 @@ def _beyond(settings: Sequence[Setting]) -> str:
     with_crm, without = sum(crm for crm, _ in compared), sum(plain for _, plain in compared)
     return (
         "AHD@5 is the mean tree distance of the five best classes to the truth. It is below that of one-hot in "
-        f"{without} of {len(compared)} comparisons; with CRM for both, which is uncalibrated here, in {with_crm}. "
+        f"{without} of {counted(len(compared), 'comparison')}; with CRM for both, which is uncalibrated here, in {with_crm}. "
         f"{_calibrated(settings)}"
     )
 

@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from labelkin._checks import counted
 from labelkin.papers._published import Figure
 from labelkin.papers._recipe import Part, Recipe, recipe, recipe_ids
 
@@ -44,8 +45,8 @@ class Coverage(NamedTuple):
         """What is measured, in words."""
         if not self.seeds[1] and not self.checked:
             return "no"
-        parts = [f"{self.numbers} of {self.published} numbers"] if self.published else []
-        parts += [f"{self.checked} of {self.claims} claim{'s' if self.claims > 1 else ''}"] if self.claims else []
+        parts = [f"{self.numbers} of {counted(self.published, 'number')}"] if self.published else []
+        parts += [f"{self.checked} of {counted(self.claims, 'claim')}"] if self.claims else []
         low, high = self.seeds
         parts += [f"n = {low}" if low == high else f"n = {low} to {high}"] if high else []
         return ", ".join(parts + (["fewer epochs"] if self.shorter else []))

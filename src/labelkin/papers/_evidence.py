@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, counted
 from labelkin.papers._assess import Conditions, Reproduction, assess
 from labelkin.papers._claims import Checked
 from labelkin.papers._measured import Run
@@ -80,7 +80,7 @@ def _plain(value: Any) -> Any:
 def _differences(record: Record, part: Part) -> str:
     words = [] if part.unlike is None else [part.unlike]
     if (epochs := record.settings["epochs"]) != part.epochs:
-        words.append(f"{epochs} of the paper's {part.epochs} epochs")
+        words.append(f"{epochs} of the paper's {counted(part.epochs, 'epoch')}")
     if record.backbone != part.plan["backbone"]:
         words.append(f"{record.backbone} from scratch instead of {part.plan['backbone']} with ImageNet weights")
     if (subset := record.config["data_options"].get("subset")) is not None:

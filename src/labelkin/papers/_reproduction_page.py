@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from labelkin._checks import counted
 from labelkin.papers._assess import Reproduction, summary
 from labelkin.papers._claims_table import claims_table, slug
 from labelkin.papers._coverage import Coverage, coverage
@@ -123,7 +124,8 @@ def _origin(results: Results, protocol: str) -> list[str]:
     seeds, precision = sorted({run.seed for run in results.runs}), precision_of(results.runs)
     command = f" `{results.command}`" if results.command else ""
     runs = (
-        f"`results/{results.name}.json`: {len(results.runs)} runs, seeds {', '.join(map(str, seeds))}; {results.machine}, "
+        f"`results/{results.name}.json`: {counted(len(results.runs), 'run')}, seeds "
+        f"{', '.join(map(str, seeds))}; {results.machine}, "
         f"{results.date}; protocol {protocol}{f'; {precision}' if precision else ''}.{command}"
     )
     return [f"- {runs}", *(f"  - Limitations: {words}" for words in results.missing)]

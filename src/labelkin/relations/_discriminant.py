@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from labelkin._arrays import check_class_positions
-from labelkin._checks import InputError, check_choice, check_count, listed
+from labelkin._checks import InputError, check_choice, check_count, counted, listed
 from labelkin._extras import require
 from labelkin.relations._matrices import cosines, count_classes, kin_rows, read_numbers
 
@@ -100,7 +100,7 @@ def _checked_weight(weight: Any, samples: int) -> Tensor:
     """Return sample weights (samples,) in float64, scaled to a mean of 1."""
     weights = read_numbers("weight", weight).cpu().double()
     if weights.shape != (samples,) or not bool((weights > 0).all()):
-        raise InputError(f"weight: expected a number above 0 for each of {samples} samples.")
+        raise InputError(f"weight: expected a number above 0 for each of {counted(samples, 'sample')}.")
     return weights / weights.mean()
 
 

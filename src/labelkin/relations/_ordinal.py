@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_number
+from labelkin._checks import InputError, check_number, counted
 from labelkin.relations._matrices import count_classes, kin_softmax, read_numbers
 
 
@@ -39,7 +39,9 @@ def ordinal(classes: int | Sequence[str], *, power: float = 1.0, values: Any = N
 def _checked_values(values: Any, count: int) -> Tensor:
     places = read_numbers("values", values).double()
     if places.shape != (count,):
-        raise InputError(f"values: expected {count} numbers, one per class, got shape {tuple(places.shape)}.")
+        raise InputError(
+            f"values: expected {counted(count, 'number')}, one per class, got shape {tuple(places.shape)}."
+        )
     order = places.argsort(stable=True)
     twice = (places[order].diff() == 0).nonzero().flatten().tolist()
     if twice:

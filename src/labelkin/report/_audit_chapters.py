@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from labelkin._checks import counted
 from labelkin.analysis import confusion_matrix
 from labelkin.audit import Audit, Calibration, Crm, Difference, Fallback, Pair, Structure
 from labelkin.report import figures
@@ -91,8 +92,9 @@ def _cost_table(found: Sequence[Crm]) -> Table:
 def _decisions(best: Crm) -> Listing:
     scaled = "as they are" if best.temperature == 1 else f"at temperature {best.temperature:.2f}"
     note = (
-        f"Deciding by least cost, {BY[best.costs]}, with probabilities {scaled}: {best.changed:,} of {best.samples:,} "
-        f"decisions change; {best.became_right:,} {become(best.became_right)} right and {best.became_wrong:,} "
+        f"Deciding by least cost, {BY[best.costs]}, with probabilities {scaled}: {best.changed:,} of "
+        f"{counted(best.samples, 'decision')} {'changes' if best.changed == 1 else 'change'}; "
+        f"{best.became_right:,} {become(best.became_right)} right and {best.became_wrong:,} "
         f"{become(best.became_wrong)} wrong. Intervals are paired over samples."
     )
     measured: dict[str, Difference | None] = {
@@ -125,7 +127,8 @@ def _calibration(audit: Audit) -> Panel:
         )
     scaled = found.scaled
     note = (
-        f"Temperature {scaled.temperature:.2f}, fitted on {scaled.fitted_on:,} samples, changes the expected calibration error "
+        f"Temperature {scaled.temperature:.2f}, fitted on {counted(scaled.fitted_on, 'sample')}, changes the "
+        f"expected calibration error "
         f"of the other {scaled.measured_on:,} from {100 * scaled.ece_before:.2f} % to {100 * scaled.ece_after:.2f} %. {below}"
     )
     figure = figures.calibration(scaled.before, scaled.after)
@@ -159,7 +162,7 @@ def _answers(audit: Audit) -> Parts:
     learned = "" if found.tree == "taxonomy" else " The tree is learned from the confusions of the other half."
     note = (
         "If only the most confident samples are answered, fewer answers are wrong; groups of the tree are wrong less often "
-        f"than classes. Measured on {found.measured_on:,} samples.{learned}"
+        f"than classes. Measured on {counted(found.measured_on, 'sample')}.{learned}"
     )
     risk = Panel("risk", titles[0], note, {"": figures.risk_coverage(found.levels)}, _risk_table(found))
     return (risk, _fallback(found, titles[1]))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from labelkin import metrics
-from labelkin._checks import InputError
+from labelkin._checks import InputError, counted
 from labelkin.analysis import (
     Activity,
     Embedded,
@@ -223,7 +223,8 @@ def feature_panels(features: Features | None, taxonomy: Taxonomy, groups: Groups
         Panel(
             "projection",
             plane,
-            f"{method} of the features of {len(features.targets):,} test samples; nearby samples have similar features.",
+            f"{method} of the features of {counted(len(features.targets), 'test sample')}; nearby samples have "
+            f"similar features.",
             views,
             _centers(features, names),
             views="Color by",

@@ -11,7 +11,7 @@ from typing import Any
 
 from labelkin._checks import InputError, check_choice
 from labelkin._extras import require
-from labelkin._files import write_text
+from labelkin._files import check_replaceable, write_text
 from labelkin.comparison import Comparison, Verdict
 from labelkin.report._learned import Projection
 from labelkin.report._page_model import Fold, Page, Panel, Subject
@@ -216,7 +216,13 @@ def checked_target(path: str | os.PathLike[str]) -> Path:
         raise InputError(f"{target}: expected a name that ends in .html.")
     if not target.parent.is_dir():
         raise InputError(f"{target}: there is no folder {str(target.parent)!r}; create it first.")
+    check_replaceable(target, by="labelkin", is_ours=_is_page)
     return target
+
+
+def _is_page(start: bytes) -> bool:
+    """Return whether a file begins as the pages of this and earlier versions do."""
+    return b"default-src 'none'; script-src 'sha256-" in start and b'<link rel="icon" href="data:,">' in start
 
 
 def targets(path: str | os.PathLike[str], count: int) -> list[Path]:
@@ -234,7 +240,6 @@ def targets(path: str | os.PathLike[str], count: int) -> list[Path]:
         >>> [str(path) for path in targets("report.html", 2)]
         ['report-1.html', 'report-2.html']
     """
-    target = checked_target(path)
     if count == 1:
-        return [target]
-    return [target.with_stem(f"{target.stem}-{place}") for place in range(1, count + 1)]
+        return [checked_target(path)]
+    return [checked_target(Path(path).with_stem(f"{Path(path).stem}-{place}")) for place in range(1, count + 1)]

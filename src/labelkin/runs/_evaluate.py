@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, listed, near
-from labelkin.data import ArraySplit, Batches, Split, read_held_out, seen_before
+from labelkin._checks import InputError, counted, listed, near
+from labelkin.data import DATASETS, ArraySplit, Batches, Split, read_held_out, seen_before
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._identity import check_unchanged, data_changed
 from labelkin.runs._places import located
@@ -79,6 +79,7 @@ def evaluate(
     folder, options = RunFolder(existing_run_folder(run)), dict(data_options or {})
     config = located(folder.config, folder.path)
     if data is None:
+        _check_there(config["data"])
         check_unchanged(
             config, otherwise=", or give them as DATA (`labelkin evaluate RUN DATA`) to evaluate on all of them"
         )
@@ -108,6 +109,15 @@ def evaluate(
     elif costs is not None:
         raise InputError(f"costs: {os.fspath(run)} recorded no calibration; train it again, or leave costs out.")
     return Evaluated(name, len(target), found, int(seen.sum()))
+
+
+def _check_there(data: str) -> None:
+    """Refuse to evaluate a run on its own test set if its data are gone."""
+    if data not in DATASETS and not Path(data).expanduser().exists():
+        raise InputError(
+            f"{data}: the data of this run are not there any more; restore them, or name the place where they are now "
+            "(`labelkin evaluate RUN DATA --unseen` leaves out the samples of the training)."
+        )
 
 
 def _same(data: str | os.PathLike[str], other: str) -> bool:
@@ -141,13 +151,16 @@ def _scored(predictor: Predictor, split: Split, known: Mapping[str, Any] | None)
 def _unseen(scores: Tensor, target: Tensor, seen: Tensor, name: str) -> tuple[Tensor, Tensor, Tensor]:
     """Leave out the samples that the run was trained on."""
     if seen.all():
-        raise InputError(f"{name}: the run was trained on all {len(seen):,} samples; give data that are new to it.")
+        raise InputError(
+            f"{name}: the run was trained on all {counted(len(seen), 'sample')}; give data that are new to it."
+        )
     return scores[~seen], target[~seen], seen[~seen]
 
 
 def _warn_seen(count: int, of: int, name: str) -> None:
     warnings.warn(
-        f"{name}: the run was trained on {count:,} of the {of:,} samples, so the figures say little about new data; leave "
+        f"{name}: the run was trained on {count:,} of the {counted(of, 'sample')}, so the figures say little "
+        f"about new data; leave "
         "them out with --unseen (unseen=True).",
         stacklevel=3,
     )

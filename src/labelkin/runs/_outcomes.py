@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from labelkin._checks import counted
+
 if TYPE_CHECKING:
     from labelkin.runs._decisions import Decisions
 
@@ -73,7 +75,7 @@ def unpacked_outcomes(packed: Mapping[str, Any]) -> Outcomes:
         cost = values[np.frombuffer(_bytes(packed["cost"]), "u1")]
     correct = np.unpackbits(np.frombuffer(_bytes(packed["correct"]), "u1"))[:count].astype(np.bool_)
     if len(cost) != count or len(correct) != count:
-        raise ValueError(f"outcomes of {len(cost)} and {len(correct)} samples, expected {count}")
+        raise ValueError(f"outcomes of {len(cost)} and {counted(len(correct), 'sample')}, expected {count}")
     return Outcomes(cost, correct, str(packed["samples"]), int(packed["calibration_samples"]))
 
 

@@ -13,11 +13,11 @@ from typing import NamedTuple
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from labelkin._checks import InputError, listed
-from labelkin._files import is_run_config, write_bytes
+from labelkin._files import check_replaceable, is_run_config, write_bytes
 from labelkin._numpy_files import DAMAGED
 from labelkin.runs._decisions import DECISIONS
 from labelkin.runs._run_files import MEASURES, is_finished_run, read_json
-from labelkin.runs._store import Store
+from labelkin.runs._store import readable_or_noted
 
 # In the order in which they are written: final.json marks a run as finished.
 PACKED = ("config.json", "metrics.csv", "timing.json", MEASURES, DECISIONS, "final.json")
@@ -47,7 +47,8 @@ def pack_runs(store: str | os.PathLike[str], output: str | os.PathLike[str]) -> 
     target = Path(output)
     if target.suffix.lower() != ".zip":
         raise InputError(f"{target}: expected a name that ends in .zip.")
-    folders = [record.path for record in Store(store).records() if record.finished]
+    check_replaceable(target, by="labelkin runs pack", is_ours=_is_ours)
+    folders = [record.path for record in readable_or_noted(store) if record.finished]
     if not folders:
         raise InputError(f"{store}: there are no finished runs to pack.")
     content = io.BytesIO()
@@ -60,6 +61,12 @@ def pack_runs(store: str | os.PathLike[str], output: str | os.PathLike[str]) -> 
                     archive.writestr(entry, (folder / name).read_bytes())
     write_bytes(target, content.getvalue())
     return len(folders)
+
+
+def _is_ours(start: bytes) -> bool:
+    """Return whether a file begins as an archive of runs does: with the configuration of one."""
+    size = int.from_bytes(start[26:28], "little")
+    return start.startswith(b"PK\x03\x04") and start[30 : 30 + size].endswith(b"/config.json")
 
 
 def unpack_runs(file: str | os.PathLike[str], store: str | os.PathLike[str]) -> Unpacked:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from labelkin._checks import InputError, listed, one_line, refuse_damaged
+from labelkin._checks import InputError, counted, listed, one_line, refuse_damaged
 from labelkin.data import Normalize, SampleFormat, samples_at_once
 from labelkin.decide import Rule, RuleName, class_nodes, explain
 from labelkin.models import Preprocessing
@@ -255,7 +255,7 @@ def _check_setup(setup: Mapping[str, Any], classes: int, leaves: int) -> None:
     if not all(type(size) is int and size > 0 for size in shape) or len(shape) not in (1, 3):
         raise ValueError(f"its samples have the shape {shape!r:.40}")
     if not mean.shape == std.shape == (shape[0],) or not mean.is_floating_point() or not std.is_floating_point():
-        raise ValueError(f"its mean and deviation do not have {shape[0]} numbers")
+        raise ValueError(f"its mean and deviation do not have {counted(shape[0], 'number')}")
     if not bool((std > 0).all()) or not bool(mean.isfinite().all()):
         raise ValueError("its mean is not finite, or its deviation is not positive")
     kinds = {"pixels": bool, "columns": list | None, "image": str | None, "text": str | None, "encoder": dict | None}

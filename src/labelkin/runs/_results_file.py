@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from labelkin._checks import InputError, near
-from labelkin._files import csv_text, write_text
+from labelkin._files import check_replaceable, csv_text, write_text
 from labelkin.runs._outcomes import Outcomes, packed_outcomes, unpacked_outcomes
 from labelkin.runs._run_files import read_measures
-from labelkin.runs._store import Record, Store
+from labelkin.runs._store import Record, readable_or_noted
 
 SUFFIXES = (".json", ".csv")
 
@@ -45,7 +45,8 @@ def export_runs(
     target = Path(output)
     if target.suffix not in SUFFIXES:
         raise InputError(f"{target}: expected a name that ends in .json or .csv.{near(target.suffix, SUFFIXES)}")
-    runs = [_plain(record) for record in Store(store).records() if record.finished]
+    check_replaceable(target, by="labelkin runs export", is_ours=_is_ours)
+    runs = [_plain(record) for record in readable_or_noted(store) if record.finished]
     if not runs:
         raise InputError(f"{store}: there are no finished runs to export.")
     if target.suffix == ".csv":
@@ -63,6 +64,13 @@ def export_runs(
     }
     write_text(target, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     return len(runs)
+
+
+def _is_ours(start: bytes) -> bool:
+    """Return whether a file begins as a results file does."""
+    return start.startswith(b"id,label,objective,data,") or (
+        start.startswith(b'{\n "name": ') and b'"recipe": ' in start
+    )
 
 
 def _plain(record: Record) -> dict[str, Any]:

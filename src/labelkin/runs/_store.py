@@ -2,15 +2,16 @@
 
 import gc
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from labelkin._checks import InputError, listed
+from labelkin._checks import InputError, counted, listed
 from labelkin._files import remove_run
 from labelkin.runs._compatibility import complete_settings, current_options
-from labelkin.runs._run_files import is_locked, read_config, read_final, read_history, read_seconds
+from labelkin.runs._run_files import is_locked, read_config, read_final, read_history, read_measures, read_seconds
 
 if TYPE_CHECKING:
     from labelkin.runs._decisions import Decisions
@@ -136,12 +137,13 @@ class Store:
                     yield record
 
     def readable(self) -> list[Record]:
-        """List the runs as `records` does, without those whose decisions or learning curves are damaged."""
+        """List the runs as `records` does, without those whose decisions, learning curves or added metrics are damaged."""
         found = []
         for record in self.records():
             try:
                 record.decisions()
                 record.history()
+                read_measures(record.path)
             except InputError as error:
                 self.problems.append(str(error))
             else:
@@ -157,7 +159,9 @@ class Store:
             raise InputError(f"{self.path}: there is no run {wanted!r} in this folder; {known}.")
         if len(matches) > 1:
             names = listed([record.path.name for record in matches])
-            raise InputError(f"{self.path}: {len(matches)} runs match {wanted!r}: {names}; give more digits of the id.")
+            raise InputError(
+                f"{self.path}: {counted(len(matches), 'run')} match {wanted!r}: {names}; give more digits of the id."
+            )
         return matches[0]
 
     def remove(self, record: Record) -> list[str]:
@@ -169,6 +173,15 @@ class Store:
         if is_locked(record.path):
             raise InputError(f"{record.path}: this run is being trained; stop the training first.")
         return remove_run(record.path)
+
+
+def readable_or_noted(store: str | os.PathLike[str]) -> list[Record]:
+    """List the readable runs of a store; a warning names each of the others, which are left out."""
+    opened = Store(store)
+    records = opened.readable()
+    for problem in opened.problems:
+        warnings.warn(f"{problem.rstrip('.')}. The run is left out.", stacklevel=3)
+    return records
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from labelkin._checks import InputError, near
-from labelkin._files import write_text
+from labelkin._files import check_replaceable, write_text
 from labelkin.data import OnError, UnlabeledBatch, read_unlabeled
 from labelkin.decide import RuleName
 from labelkin.runs._overwrite_guard import check_no_overwrite
@@ -68,6 +68,7 @@ def write_predictions(
     target = Path(output)
     write = _writer(target)
     check_no_overwrite(target, inputs=inputs, run=run, spec=run_spec(run))
+    check_replaceable(target, by="labelkin predict", is_ours=_is_ours)
     predictor = load_run(run).to(fastest_device())
     rule = predictor.rule(decide, threshold=threshold, coverage=coverage, costs=costs)
     for name, wanted in (("all_probs", all_probs), ("explain", explain)):
@@ -118,6 +119,13 @@ def _writer(target: Path) -> Any:
     if not target.parent.is_dir():
         raise InputError(f"{target}: there is no folder {str(target.parent)!r}; create it first.")
     return writers[target.suffix.lower()]
+
+
+def _is_ours(start: bytes) -> bool:
+    """Return whether a file begins as a table or lines of predictions do."""
+    names = [f'"{name}":'.encode() for name in FIELDS[:3]]
+    line = start.partition(b"\n")[0]
+    return line.startswith(",".join(FIELDS).encode()) or (line.startswith(b"{") and all(name in line for name in names))
 
 
 def _as_csv(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from labelkin._checks import InputError, listed, near
+from labelkin._checks import InputError, counted, listed, near
 from labelkin._extras import require
 from labelkin.data import UnreadableImage, decoder_errors, read_unlabeled, restored, without_words
 from labelkin.runs import Predictor
@@ -104,7 +104,7 @@ class Samples:
         if isinstance(given, Mapping):
             if self.columns is None:
                 raise InputError(
-                    f"features: the columns of this run have no names; expected a list of {count} numbers."
+                    f"features: the columns of this run have no names; expected a list of {counted(count, 'number')}."
                 )
             missing = [name for name in names if name not in given]
             if missing:
@@ -115,7 +115,7 @@ class Samples:
         else:
             raise InputError(f"features: expected a list of values or an object by column, got {given!r:.40}.")
         if len(values) != count:
-            raise InputError(f"features: expected {count} values ({listed(names)}), got {len(values)}.")
+            raise InputError(f"features: expected {counted(count, 'value')} ({listed(names)}), got {len(values)}.")
         if not all(isinstance(value, (int, float, str, type(None))) for value in values):
             raise InputError("features: expected numbers or texts, got lists or objects.")
         table = io.StringIO()
@@ -165,7 +165,7 @@ def _parsed_row(text: Any) -> Any:
         return _parsed_json(text)
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) > 2:
-        raise InputError(f"row: expected one row, or column names and one row, got {len(lines)} lines.")
+        raise InputError(f"row: expected one row, or column names and one row, got {counted(len(lines), 'line')}.")
     separator = next((mark for mark in ("\t", ";", ",") if mark in lines[0]), None)
     cells = [line.split() if separator is None else next(csv.reader([line], delimiter=separator)) for line in lines]
     cells = [[cell.strip() for cell in line] for line in cells]

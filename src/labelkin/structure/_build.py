@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from labelkin._checks import InputError, check_names
+from labelkin._checks import InputError, check_names, counted
 
 if TYPE_CHECKING:
     from labelkin.structure._tree import Tree
@@ -161,7 +161,7 @@ def from_adjacency(matrix: npt.ArrayLike, names: Sequence[str]) -> Parts:
     if marks[0]:
         raise InputError(f"matrix: the first column must be 0 for the root, but {names[0]!r} is marked as a child.")
     for node in (np.flatnonzero(marks[1:] != 1) + 1).tolist():
-        what = "two roots: no row marks" if not marks[node] else f"matrix: {marks[node]} rows mark"
+        what = "two roots: no row marks" if not marks[node] else f"matrix: {counted(marks[node], 'row')} mark"
         raise InputError(f"{what} {names[node]!r} as a child; every node but the first has exactly one parent.")
     return Parts([-1, *table[:, 1:].argmax(axis=0).tolist()], list(names), None)
 
@@ -173,7 +173,7 @@ def from_linkage(linkage: npt.ArrayLike, names: Sequence[str]) -> Parts:
     size = len(names)
     if table.shape != (size - 1, 4) or table.dtype.kind not in "iuf":
         raise InputError(
-            f"linkage: expected shape ({size - 1}, 4) for {size} names, got {table.shape} of {table.dtype}."
+            f"linkage: expected shape ({size - 1}, 4) for {counted(size, 'name')}, got {table.shape} of {table.dtype}."
         )
     pairs, made = table[:, :2], np.arange(size, 2 * size - 1)[:, None]
     known = (pairs >= 0) & (pairs < made) & (pairs == np.floor(pairs))

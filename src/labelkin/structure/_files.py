@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from labelkin._checks import InputError, near
+from labelkin._checks import InputError, counted, near
 from labelkin._extras import require
 from labelkin._files import write_text
 from labelkin.structure._build import Parts, depth_first, from_nested
@@ -41,7 +41,9 @@ def read_csv(text: str) -> Parts:
             header = [cell.strip().lower() for cell in row]
             continue
         if len(row) != len(header):
-            raise InputError(f"line {line}: expected {len(header)} columns ({', '.join(header)}), got {len(row)}.")
+            raise InputError(
+                f"line {line}: expected {counted(len(header), 'column')} ({', '.join(header)}), got {len(row)}."
+            )
         cells = dict(zip(header, (cell.strip() for cell in row), strict=True))
         if not cells["parent"] or not cells["child"]:
             raise InputError(f"line {line}: a name is missing; expected a parent and a child, got {row!r}.")

@@ -31,8 +31,8 @@ def from_edges(edges: Iterable[Sequence[str]], *, rule: Rule | None) -> Grown:
     if chosen and rule is None:
         first = chosen[0]
         raise InputError(
-            f"more than one parent: {listed(chosen)} ({first!r} has {listed(above[first])}); Taxonomy.from_edges keeps "
-            'the parent with the shortest path to the root with rule="shortest", and with the longest with rule="deepest".'
+            f"more than one parent: {listed(chosen)} ({first!r} has {listed(above[first])}); a class has one, so delete "
+            'the other lines. In Python, Taxonomy.from_edges chooses by the way to the root (rule="shortest" or "deepest").'
         )
     return Grown(_tree(above, root, _kept(above, order, rule)), chosen)
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from labelkin._checks import InputError, check_names, listed, near
+from labelkin._checks import InputError, check_names, listed, near, with_suggestions
 from labelkin.structure._ancestry import Preorder, RangeMinima, lowest_common, preorder, range_minima
 from labelkin.structure._arrays import checked_parents, integers, positions
 from labelkin.structure._build import collapsed
@@ -262,6 +262,11 @@ class Tree:
             ('root', 'pet', 'cat', 'dog')
         """
         check_names("classes", classes, least=2)
+        if unknown := [name for name in classes if name not in self._positions]:
+            raise InputError(
+                f"the taxonomy has no node {with_suggestions(unknown, self.names)}; every class needs one, so add it to the "
+                "tree, or correct the name."
+            )
         leaves = [self.node(name) for name in classes]
         inner = [self.names[i] for i in leaves if not self.is_leaf[i]]
         if inner:

@@ -193,8 +193,8 @@ def from_wordnet(
     grown = from_edges(_edges(wordnet, synsets), rule=rule or "shortest")
     if grown.chosen and rule is None:
         warnings.warn(
-            f"WordNet has several parents for {listed(grown.chosen, limit=20)}; rule='shortest' kept the one with "
-            "the shortest path to the root. Pass rule='shortest' or rule='deepest' to choose.",
+            f"WordNet has several parents for {listed(grown.chosen, limit=20)}; the one with the shortest path to "
+            "the root was kept. To choose, pass --rule shortest or deepest (rule= in Python).",
             stacklevel=3,  # the caller of Taxonomy.from_wordnet
         )
     return grown.parts

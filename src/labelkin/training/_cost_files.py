@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_names, listed, near, with_suggestions
+from labelkin._checks import InputError, check_names, counted, listed, near, with_suggestions
 from labelkin._numpy_files import load_numpy
 from labelkin.data import CLASS_NAME_KEYS
 from labelkin.relations import check_not_negative, read_square
@@ -98,7 +98,7 @@ def _read_csv(path: Path) -> CostTable:
     odd = next((i for i, row in enumerate(rows) if len(row) != len(heading) + 1), None)
     if odd is not None:
         raise InputError(
-            f"costs: {path} has {len(heading)} classes in its header, but {len(rows[odd]) - 1} numbers in the row "
+            f"costs: {path} has {len(heading)} classes in its header, but {counted(len(rows[odd]) - 1, 'number')} in the row "
             f"{rows[odd][0]!r}."
         )
     check_names("costs: classes", heading, least=2)

@@ -158,7 +158,7 @@ def _counted(
         done += len(index)
         if monotonic() - noted > NOTE_EVERY and done < total:
             noted = monotonic()
-            note(f"computed the features of {done:,} of {total:,} samples")
+            note(f"computed the features of {done:,} of {counted(total, 'sample')}")
 
 
 def _joined(parts: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.optim import SGD, Optimizer
 
-from labelkin._checks import InputError, brief, is_finite
+from labelkin._checks import InputError, brief, counted, is_finite
 
 MOST_STEPS = 2**53  # above it, a float does not hold every whole number
 REMEDY = "delete the files state* in the folder of the run to train it from the start"
@@ -28,7 +28,7 @@ def check_progress(progress: Mapping[str, Any], *, epochs: int, steps: int, proc
         raise _damaged(f"it is at step {step!r:.40} of epoch {epoch!r:.40}, expected at most {steps} of {epochs}")
     rows: list[Any] = history if isinstance(history, list) else [None]
     if len(rows) != epoch or not all(isinstance(row, dict) and all(map(_is_number, row.values())) for row in rows):
-        raise _damaged(f"its history has no row of numbers for each of {epoch} epochs")
+        raise _damaged(f"its history has no row of numbers for every epoch, {epoch} in all")
     if len({tuple(row) for row in rows}) > 1:
         raise _damaged("the rows of its history have different columns")
     if not _is_number(progress.get("seconds", 0)):
@@ -36,7 +36,9 @@ def check_progress(progress: Mapping[str, Any], *, epochs: int, steps: int, proc
     losses = progress["losses"] if "losses" in progress else [[progress.get("loss_sum")]] * processes
     pairs = isinstance(losses, list) and all(isinstance(own, (list, tuple)) and len(own) in (1, 2) for own in losses)
     if not pairs or len(losses) < processes or not all(_is_number(part) for own in losses for part in own):
-        raise _damaged(f"its losses are {losses!r:.40}, expected a sum for each of {processes} processes")
+        raise _damaged(
+            f"its losses are {losses!r:.40}, expected a sum for each of {counted(processes, 'process', 'processes')}"
+        )
 
 
 def load_optimizer(optimizer: Any, saved: Mapping[str, Any]) -> None:

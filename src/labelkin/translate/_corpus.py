@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_choice, check_count
+from labelkin._checks import InputError, check_choice, check_count, counted
 
 HYPHEN = "@-@"  # a hyphen inside a word, as the Moses tokenizer writes it with -a, so that it can be restored
 CLITIC = r"['’](?:s|re|ve|ll|d|m|t)\b"
@@ -104,7 +104,8 @@ class Vocabulary:
         if len(found) == len(SPECIAL):
             most = max(counts.values(), default=0)
             raise InputError(
-                f"min_count: no word occurs {min_count} times (the most frequent one occurs {most} times); use a lower number."
+                f"min_count: no word occurs {counted(min_count, 'time')} (the most frequent one occurs "
+                f"{counted(most, 'time')}); use a lower number."
             )
         return found
 
@@ -267,7 +268,9 @@ def _short(source: Language, target: Language, texts: Texts, most: int) -> Pairs
     """Encode the training pairs that have at most `most` tokens on both sides."""
     kept = [pair for pair in zip(*texts, strict=True) if _fits(source, pair[0], most) and _fits(target, pair[1], most)]
     if not kept:
-        raise InputError(f"max_length: no training pair has at most {most} tokens on both sides; use a larger number.")
+        raise InputError(
+            f"max_length: no training pair has at most {counted(most, 'token')} on both sides; use a larger number."
+        )
     return _pairs(source, target, [pair[0] for pair in kept], [pair[1] for pair in kept])
 
 

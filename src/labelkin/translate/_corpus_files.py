@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from labelkin._checks import InputError, check_choice, check_count, check_number, near
+from labelkin._checks import InputError, check_choice, check_count, check_number, counted, near
 from labelkin.data import DATASETS, MULTI30K, MULTI30K_PLACE, digest, find_or_download, hash_lines
 from labelkin.translate._corpus import Corpus, Texts, build_corpus
 
@@ -235,7 +235,7 @@ def _held_out(texts: dict[str, Texts], part: str, share: float, seed: int) -> di
     count = round(share * len(source))
     if not 0 < count < len(source):
         raise InputError(
-            f"{share} of {len(source)} training pairs for {part!r} leaves a part without pairs; use more pairs."
+            f"{share} of {counted(len(source), 'training pair')} for {part!r} leaves a part without pairs; use more pairs."
         )
     chosen, rest = sorted(order[:count]), sorted(order[count:])
     taken = {

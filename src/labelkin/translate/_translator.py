@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from labelkin._arrays import ranked
-from labelkin._checks import InputError, check_count, listed, near
-from labelkin._files import write_text
+from labelkin._checks import InputError, check_count, counted, listed, near
+from labelkin._files import check_replaceable, write_text
 from labelkin.objectives import LabelEmbedding
 from labelkin.runs import (
     RunFolder,
@@ -178,7 +178,9 @@ def translate_file(
         )
     found = translator.to(fastest_device()).translate(texts, beam=beam, length_penalty=length_penalty)
     if output is not None:
-        write_text(output, "".join(f"{line}\n" for line in found))
+        text = "".join(f"{line}\n" for line in found)
+        check_replaceable(output, by="this command", is_ours=lambda _: Path(output).read_bytes() == text.encode())
+        write_text(output, text)
     return found
 
 
@@ -255,5 +257,5 @@ def _position(label: str, names: Sequence[str]) -> int:
     """Return the position of a label, or raise if there is none of that name."""
     if label not in names:
         hint = near(label, names) or f" The first: {listed(names[2:])}."
-        raise InputError(f"label: the run has no label {label!r} among its {len(names)} labels.{hint}")
+        raise InputError(f"label: the run has no label {label!r} among its {counted(len(names), 'label')}.{hint}")
     return names.index(label)

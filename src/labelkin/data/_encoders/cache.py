@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, counted
 from labelkin._files import write_bytes
 from labelkin._numpy_files import load_numpy
 from labelkin.data._locate import cache_folder
@@ -80,4 +80,4 @@ def _write(folder: Path, digests: Sequence[bytes], features: Floats) -> None:
 def _tell(encoder: str, done: int, count: int) -> None:
     """Print the progress of a long encoding to a terminal."""
     if count > PART and sys.stderr.isatty():
-        print(f"\r{encoder}: {done:,} of {count:,} texts", end="\n" if done == count else "", file=sys.stderr)
+        print(f"\r{encoder}: {done:,} of {counted(count, 'text')}", end="\n" if done == count else "", file=sys.stderr)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_count
+from labelkin._checks import InputError, check_count, counted
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -125,7 +125,8 @@ class HashedTfidf(Encoder):
         idf = np.where(found >= LEAST, 1 + np.log((1 + len(texts)) / (1 + found)), 0)
         if not idf.any():
             raise InputError(
-                f"encoder: {self.family} needs training texts with words in common, got {len(texts)} texts without any; add "
+                f"encoder: {self.family} needs training texts with words in common, got "
+                f"{counted(len(texts), 'text')} without any; add "
                 "more texts, or use another encoder."
             )
         held = np.zeros(2 * BUCKETS)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, listed, near
+from labelkin._checks import InputError, counted, listed, near
 from labelkin._numpy_files import load_numpy
 from labelkin.data._dataset import ArraySplit, RawDataset, class_names, positions
 
@@ -100,7 +100,7 @@ def check_finite(
     named = ", ".join(f"{columns[j] if columns else j} ({counts[j]})" for j in np.flatnonzero(counts)[:5])
     others = f" and {np.count_nonzero(counts) - 5} more" if np.count_nonzero(counts) > 5 else ""
     raise InputError(
-        f"{source}: {int(bad.sum())} value(s) missing, NaN or infinite, in {kind} {named}{others}, first in "
+        f"{source}: {counted(int(bad.sum()), 'value')} missing, NaN or infinite, in {kind} {named}{others}, first in "
         f"{samples[first] if samples else f'sample {first}'}; fill them in or remove these samples."
     )
 
@@ -120,7 +120,9 @@ def _renamed(own: tuple[str, ...], names: Array, path: Path) -> tuple[str, ...]:
     if set(own) <= set(given) or not all(label.isdecimal() and int(label) < len(given) for label in own):
         return own
     if len(given) != len(own):
-        raise InputError(f"{path}: expected one name per class, got {len(given)} names for {len(own)} classes.")
+        raise InputError(
+            f"{path}: expected one name per class, got {counted(len(given), 'name')} for {len(own)} classes."
+        )
     return given
 
 
@@ -128,7 +130,7 @@ def _labels(array: Array, count: int, source: str) -> list[str]:
     """Return the labels as text."""
     labels = array.reshape(len(array)) if array.ndim == 2 and array.shape[1] == 1 else array
     if labels.ndim != 1 or len(labels) != count:
-        raise InputError(f"{source}: expected {count} labels, one per input, got shape {array.shape}.")
+        raise InputError(f"{source}: expected {counted(count, 'label')}, one per input, got shape {array.shape}.")
     if labels.dtype.kind == "f":
         if not (np.isfinite(labels) & (labels == np.floor(labels))).all():
             raise InputError(f"{source}: expected labels that are whole numbers or names, got fractions or NaN.")

@@ -19,6 +19,7 @@ from labelkin.data._readers.rows import read_rows
 
 MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
 MOST_CATEGORIES = 100
+LEAST_ROWS = 10  # fewer numbers may follow each other by accident
 LOOKED_AT = 100  # rows in which the first value of a column is looked for
 HINT = "name the numeric columns (--features), the column of image paths (--image) or the column of texts (--text)"
 Categories = Mapping[str, Sequence[str]]
@@ -137,6 +138,20 @@ class Columns:
                 "samples takes their place.",
                 stacklevel=2,
             )
+
+
+def warn_numbered(path: Path, names: Sequence[str], values: npt.NDArray[np.float32]) -> None:
+    """Warn of columns that only number the rows: as features they tell how a table is sorted, often by class."""
+    if len(values) < LEAST_ROWS:
+        return
+    numbered = [names[j] for j in np.flatnonzero((np.diff(values, axis=0) == 1).all(0)).tolist()]
+    if numbered:
+        used, them = ("it is used as a feature", "it") if len(numbered) == 1 else ("they are used as features", "them")
+        warnings.warn(
+            f"{path}: the values of {listed(numbered)} number the rows, and {used}; name the features to leave {them} "
+            "out (--features).",
+            stacklevel=2,
+        )
 
 
 def row_numbers(values: Sequence[Any], names: Sequence[str], path: Path, line: int) -> npt.NDArray[np.float32]:

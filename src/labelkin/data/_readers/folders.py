@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 
-from labelkin._checks import InputError, listed
+from labelkin._checks import InputError, counted, listed
 from labelkin.data._dataset import FileSplit, RawDataset
 from labelkin.data._partial import with_paths
 from labelkin.data._readers.images import SUFFIXES, OnError, choose_form
@@ -91,7 +91,8 @@ def warn_other_files(root: Path, names: Sequence[str]) -> None:
     """Warn about files that are skipped because they are not images that labelkin reads."""
     if names:
         warnings.warn(
-            f"{root}: {len(names):,} file(s) in the folders of the classes are skipped, because labelkin does not read such "
+            f"{root}: {counted(len(names), 'file')} in the folders of the classes "
+            f"{'is' if len(names) == 1 else 'are'} skipped, because labelkin does not read such "
             f"images: {kinds_of(names)}.",
             stacklevel=2,
         )

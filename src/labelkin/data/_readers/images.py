@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelkin._checks import LIBRARY_ERRORS, InputError, listed, one_line
+from labelkin._checks import LIBRARY_ERRORS, InputError, counted, listed, one_line
 from labelkin._extras import require
 
 OnError = Literal["stop", "skip"]
@@ -101,7 +101,10 @@ def read_images(paths: Sequence[Path], form: ImageForm, *, on_error: OnError) ->
 def warn_skipped(paths: Sequence[Path]) -> None:
     """Warn about images that are left out."""
     names = listed([str(path) for path in paths], limit=20)
-    warnings.warn(f"{len(paths)} image(s) could not be read and are skipped: {names}", stacklevel=2)
+    warnings.warn(
+        f"{counted(len(paths), 'image')} could not be read and {'is' if len(paths) == 1 else 'are'} skipped: {names}",
+        stacklevel=2,
+    )
 
 
 def choose_form(paths: Sequence[Path], *, image_size: int | None) -> ImageForm:

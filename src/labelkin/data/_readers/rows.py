@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from labelkin._checks import InputError, check_names, listed, one_line
+from labelkin._checks import InputError, check_names, counted, listed, one_line
 from labelkin._extras import require
 
 Row = tuple[int, Sequence[Any]]  # line number, from 1 as in editors, and one value per column
@@ -92,10 +92,11 @@ def _detected(path: Path, size: int, modified: int) -> str:
     if is_utf8:
         raise InputError(
             f"{path}, line {line}: not readable as UTF-8 (byte 0x{byte:02x}), as other lines are; repair the line, save the "
-            "file as UTF-8, or name its encoding (--encoding)."
+            "file as UTF-8, or name its encoding (--encoding of train and compare)."
         )
     warnings.warn(
-        f"{path} is not UTF-8 (line {line}); it is read as Windows-1252. Name another encoding with --encoding.",
+        f"{path} is not UTF-8 (line {line}); it is read as Windows-1252. If that is wrong, save it as "
+        "UTF-8, or name its encoding (--encoding of train and compare).",
         stacklevel=2,
     )
     return WINDOWS
@@ -133,7 +134,7 @@ def _rows(path: Path, reader: Any, *, decimal_comma: bool) -> Iterator[Row]:
             width = len(row) if width is None else width
             if row and len(row) != width:
                 raise InputError(
-                    f"{path}, line {reader.line_num}: expected {width} values as in the header, got {len(row)}."
+                    f"{path}, line {reader.line_num}: expected {counted(width, 'value')} as in the header, got {len(row)}."
                 )
             if row:
                 yield reader.line_num, [_with_point(cell) for cell in row] if decimal_comma else row

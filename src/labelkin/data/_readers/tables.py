@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from labelkin._checks import InputError, check_names, listed, near
+from labelkin._checks import InputError, check_names, counted, listed, near
 from labelkin.data._dataset import ArraySplit, FileSplit, RawDataset, Split, class_names, positions
 from labelkin.data._partial import BELOW, label_path, with_paths
-from labelkin.data._readers.columns import Categories, Columns, find_categories
+from labelkin.data._readers.columns import Categories, Columns, find_categories, warn_numbered
 from labelkin.data._readers.folders import SPLIT_NAMES
 from labelkin.data._readers.images import SUFFIXES, OnError, choose_form
 from labelkin.data._readers.rows import read_rows
@@ -64,6 +64,9 @@ def read_tables(
     """
     roles = column_roles(paths["train"], label, image, features, encoding, categories)
     tables = {part: _table(path, roles, encoding) for part, path in paths.items()}
+    if features is None:
+        names = Columns(roles.features, roles.categories, paths["train"]).features
+        warn_numbered(paths["train"], names, tables["train"].features)
     if on_error == "stop":
         for part, table in tables.items():
             _check_images(table, paths[part])
@@ -225,4 +228,7 @@ def row_part(value: Any, path: Path, line: int) -> str:
 def _check_images(table: Table, path: Path) -> None:
     missing = [str(file) for file in table.images if not file.is_file()]
     if missing:
-        raise InputError(f"{path}: lists {len(missing)} image(s) that do not exist: {listed(missing)}.")
+        raise InputError(
+            f"{path}: lists {counted(len(missing), 'image')} that {'does' if len(missing) == 1 else 'do'} not "
+            f"exist: {listed(missing)}."
+        )

@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, counted
 from labelkin.data._dataset import ArraySplit, RawDataset, Split, class_names, positions
 from labelkin.data._encoders import DEFAULT, encoder
 from labelkin.data._encoders.hashed import Encoder
@@ -189,7 +189,7 @@ def read_texts(
     if empty:
         raise InputError(
             f"{path}, line {empty[0]}: expected a text in column {text or TEXT!r}, got an empty cell "
-            f"({len(empty)} empty row(s) in all); remove them."
+            f"({counted(len(empty), 'empty row')} in all); remove them."
         )
     if not found:
         raise InputError(f"{path}: the table has columns but no rows.")

@@ -86,7 +86,9 @@ def read_cifar(path: Path, *, coarse: bool = False) -> RawDataset:
         raise InputError(f"{path}: expected a CIFAR file such as {listed([v.train[0] for v in VERSIONS])}, got none.")
     missing = [name for name in version.files if name not in contents]
     if missing:
-        raise InputError(f"{path}: the file(s) {listed(missing)} are missing; unpack {version.archive} again.")
+        raise InputError(
+            f"{path}: {listed(missing)} {'is' if len(missing) == 1 else 'are'} missing; unpack {version.archive} again."
+        )
     names = _class_names(version, contents, path)
     train = [_records(version, contents.pop(name), path / name) for name in version.train]
     test = _records(version, contents.pop(version.test), path / version.test)

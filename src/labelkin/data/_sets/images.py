@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, listed
+from labelkin._checks import InputError, counted, listed
 from labelkin._extras import require
 from labelkin.data._dataset import ArraySplit, FileSplit, RawDataset, positions
 from labelkin.data._readers.folders import listing
@@ -63,7 +63,7 @@ def read_idx(path: Path, *, dims: int) -> Tensor:
     magic, header = content[:4], 4 + 4 * dims
     if magic != bytes([0, 0, UNSIGNED_BYTES, dims]) or len(content) < header:
         raise InputError(
-            f"{path}: expected an idx file of {dims} dimension(s) that starts with 0000080{dims}, "
+            f"{path}: expected an idx file of {counted(dims, 'dimension')} that starts with 0000080{dims}, "
             f"got {magic.hex() or 'an empty file'}."
         )
     shape = [int(n) for n in np.frombuffer(content, dtype=">u4", count=dims, offset=4)]
@@ -79,7 +79,7 @@ def _split(folder: Path, part: str) -> ArraySplit:
     images, labels = read_idx(images_path, dims=3), read_idx(labels_path, dims=1)
     if len(images) != len(labels):
         raise InputError(
-            f"{folder}: expected one label per image, got {len(images):,} {part} images and {len(labels):,} labels."
+            f"{folder}: expected one label per image, got {len(images):,} {part} images and {counted(len(labels), 'label')}."
         )
     if not len(images):
         raise InputError(f"{folder}: the {part} files contain no images.")

@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, counted
 from labelkin._files import write_bytes
 from labelkin.data._dataset import RawDataset
 from labelkin.data._encoders.cache import cache_root
@@ -80,7 +80,8 @@ def content() -> Content:
         tables[str(row.part)].append(row)
     if not tables["test"]:
         raise InputError(
-            f"{NAME}: expected the sources of Python's standard library in {root}, got {len(files)} files; use an interpreter "
+            f"{NAME}: expected the sources of Python's standard library in {root}, got "
+            f"{counted(len(files), 'file')}; use an interpreter "
             "that is installed with its .py files."
         )
     return Content(tables, sha256(text).hexdigest())

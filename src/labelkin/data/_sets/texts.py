@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
 
-from labelkin._checks import InputError, check_choice
+from labelkin._checks import InputError, check_choice, counted
 from labelkin.data._dataset import RawDataset
 from labelkin.data._readers.texts import TextRow, check_utf8, decoded, read_texts, text_set
 from labelkin.structure import Taxonomy
@@ -179,6 +179,6 @@ def _renamed(label: str, names: Mapping[str, str], folder: Path) -> str:
 def _yelp_row(row: Sequence[str], path: Path, line: int) -> TextRow:
     if len(row) != 2 or row[0] not in YELP:
         raise InputError(
-            f"{path}, row {line}: expected 1 or 2, then a review, got {len(row)} value(s) starting with {row[:1]}."
+            f"{path}, row {line}: expected 1 or 2, then a review, got {counted(len(row), 'value')} starting with {row[:1]}."
         )
     return TextRow(YELP[row[0]], row[1].replace("\\n", "\n"))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from math import isnan
 
+from labelkin._checks import counted
 from labelkin.audit import Crm, Difference, LevelRisk
 from labelkin.report.figures._theme import (
     ACCENT,
@@ -88,7 +89,7 @@ def _change(part: Crm) -> Difference:
 
 def _name(part: Crm) -> str:
     scaled = "as they are" if part.temperature == 1 else f"temperature {part.temperature:.2f}"
-    return f"{scaled}<br>{part.samples:,} samples"
+    return f"{scaled}<br>{counted(part.samples, 'sample')}"
 
 
 def risk_coverage(levels: Sequence[LevelRisk]) -> Figure:

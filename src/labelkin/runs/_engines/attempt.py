@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, counted
 from labelkin._extras import MissingExtra
 from labelkin._files import is_full, write_text
 from labelkin.runs._run_files import RunInUse
@@ -123,7 +123,7 @@ class Retries:
         self.count[str(job.folder)] += 1
         if self.count[str(job.folder)] <= most:
             return Event(job, "retried", how)
-        return Event(job, "failed", f"{how}, {self.count[str(job.folder)]} times; is there enough memory?")
+        return Event(job, "failed", f"{how}, {counted(self.count[str(job.folder)], 'time')}; is there enough memory?")
 
 
 def run_here(jobs: Iterator[Job], *, data: DataCache, progress: Callable[[str, int, int], Progress]) -> Iterator[Event]:

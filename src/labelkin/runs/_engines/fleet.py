@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import torch
 
+from labelkin._checks import counted
 from labelkin.runs._classification import train_fleet
 from labelkin.runs._engines.attempt import Event, Job, event_after, train_job
 from labelkin.runs._kinds import kind_name
@@ -108,7 +109,9 @@ def run_in_fleets(
 
 
 def _not_together(jobs: list[Job], reason: str) -> str:
-    which = jobs[0].title if len(jobs) == 1 else f"{len(jobs)} runs, from {jobs[0].title} to {jobs[-1].title}"
+    which = (
+        jobs[0].title if len(jobs) == 1 else f"{counted(len(jobs), 'run')}, from {jobs[0].title} to {jobs[-1].title}"
+    )
     return f"{which}: not in a fleet, because {reason}"
 
 
