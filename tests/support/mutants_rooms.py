@@ -1172,8 +1172,8 @@ ROOM_MUTANTS = [
     Mutant(
         "decide: any .csv file is replaced",
         "audit/_decide_file.py",
-        "if not path.is_file() or not _is_ours(path):",
-        "if not path.is_file():",
+        "is_ours=lambda _: _is_ours(path))",
+        "is_ours=lambda _: True)",
         "test_decide_file.py -k nothing_else",
     ),
     Mutant(
