@@ -2,7 +2,7 @@
 
     apt-get download tuxpaint-stamps-default && dpkg-deb -x tuxpaint-stamps-default_*.deb stamps
     python benchmarks/stamps_folder.py stamps/usr/share/tuxpaint/stamps data/stamps
-    labelkin compare data/stamps --backbone efficientnet-lite0 --freeze --objectives one-hot,kin --folds 5 --seeds 0,1,2,3,4 --yes
+    labelkin compare data/stamps --backbone efficientnet-lite0 --freeze --objectives one-hot,kin --folds 5 --seeds 0,1,2,3,4
 
 The stamps are photos of single things, cut out; folders named "cartoon" hold drawings and are left out. The class of a photo is
 its kind, such as birds or fruit, and the group of the class is the folder above it.

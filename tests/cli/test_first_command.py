@@ -27,7 +27,7 @@ NESTED = {0: "round/0", 8: "round/8", 1: "straight/1", 7: "straight/7"}
 @pytest.fixture
 def nested(tmp_path):
     write_images(tmp_path / "photos", NESTED)
-    return tmp_path / "large"
+    return tmp_path / "photos"
 
 
 def titles(result):

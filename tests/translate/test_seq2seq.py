@@ -177,7 +177,7 @@ def test_twenty_pairs_are_learned_by_heart(objective: str, options: dict, epochs
     task = Translate(corpus, search=Search(beam=3))
     trained = Trainer(model, _Silent(task), Settings(epochs=epochs, batch_size=5, lr=0.01, clip=5.0)).fit()
     texts = translate_texts(trained.model, corpus.source, corpus.target, ENGLISH, Search(beam=3))
-    # At a constant learning rate, rounding decides whether the last step leaves one or two pairs wrong: 1 of 20 on some processors.
+    # At a constant learning rate, rounding decides how many pairs the last step leaves wrong: 1 of 20 on some processors.
     assert sum(text.replace(".", " .") == german for text, german in zip(texts, GERMAN, strict=True)) >= 16
     evaluated = task.evaluate(trained.model, "test", Place(torch.device("cpu")))
     assert evaluated.metrics["accuracy"] > 0.95
