@@ -355,6 +355,7 @@ def test_defaults_are_those_of_the_constructor():
 def test_the_names_that_the_shell_completes_are_all_names():
     assert list(_completion.OBJECTIVES) == list(OBJECTIVES)
     assert list(_completion.BACKBONES) == list(BACKBONES)
+    assert list(_completion.PRETRAINED) == list(PRETRAINED)
     assert list(_completion.DATA) == [entry.name for entry in inventory()]
 
 
@@ -363,6 +364,7 @@ def test_completion_offers_what_is_left_of_a_list():
     assert "one-hot,one-hot" not in _completion.complete_objectives("one-hot,")
     assert _completion.complete_objectives("al") == ["all"]
     assert _completion.complete_backbones("tim") == ["timm:"]
+    assert "efficientnet-lite0" in _completion.complete_backbones("eff")
     assert _completion.complete_data("cifar100") == ["cifar100", "cifar100:coarse"]
 
 
