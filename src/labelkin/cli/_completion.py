@@ -37,6 +37,7 @@ DATA = (
     "20-newsgroups", "clinc150", "naics2012", "trec", "stdlib", "multi30k:en-de",
 )
 # fmt: on
+PRETRAINED = ("efficientnet-lite0", "efficientnet-lite0-160", "efficientnet-lite0-96")
 LIBRARIES = ("timm:", "hf:")
 
 
@@ -54,7 +55,7 @@ def complete_objectives(incomplete: str) -> list[str]:
 
 def complete_backbones(incomplete: str) -> list[str]:
     """Return the backbones whose names begin with the typed text."""
-    return _beginning(incomplete, (*BACKBONES, *LIBRARIES))
+    return _beginning(incomplete, (*BACKBONES, *PRETRAINED, *LIBRARIES))
 
 
 def complete_data(incomplete: str) -> list[str]:

@@ -28,7 +28,8 @@ class MethodOptions:
     backbone: Annotated[
         str | None,
         Option(
-            help="Network: a name of `labelkin backbones`, timm:NAME or hf:NAME. Default: depends on the data.",
+            help="Network: a name of `labelkin backbones`, timm:NAME or hf:NAME; NAME may be a folder. Default: depends on the "
+            "data.",
             rich_help_panel="Method",
             autocompletion=complete_backbones,
         ),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from labelkin.data._dataset import FileSplit as FileSplit
     from labelkin.data._dataset import Split as Split
     from labelkin.data._dataset import class_names as class_names
+    from labelkin.data._encoders import Tokens as Tokens
     from labelkin.data._encoders import restored as restored
     from labelkin.data._encoders.class_vectors import class_vectors as class_vectors
     from labelkin.data._fingerprint import digest as digest
@@ -127,7 +128,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_batches": ["Visits"],
         "_content": ["DIGEST", "content_digests", "file_digests"],
         "_dataset": ["class_names"],
-        "_encoders": ["restored"],
+        "_encoders": ["Tokens", "restored"],
         "_fingerprint": ["digest", "fingerprint", "folder_content", "hash_lines", "listing_digest"],
         "_held_out": ["read_held_out"],
         "_inventory": ["fetch_by_name", "inventory"],

@@ -5,20 +5,24 @@ another filter, or squeeze images to a square; labelkin does neither.
 """
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from labelkin._checks import InputError
 from labelkin._extras import require
 from labelkin.models._preprocessing import Preprocessing
-from labelkin.models._third_party import import_timm
+from labelkin.models._third_party import hf_config, import_timm, timm_files
 
 
 def timm_preprocessing(name: str) -> Preprocessing:
     """Return the preprocessing of a timm model.
 
     Args:
-        name: Name of the timm model.
+        name: Name of the timm model, `hf-hub:USER/MODEL` or a folder.
     """
+    files = timm_files(name)
+    if files is not None:
+        return from_timm(SimpleNamespace(**{"crop_pct": None, **files.pretrained_cfg}))
     found = import_timm(name).get_pretrained_cfg(name)
     if found is None:
         raise InputError(f"timm has no pretrained weights for {name!r}; set preprocessing to 'data'.")
@@ -42,13 +46,13 @@ def hf_preprocessing(name: str) -> Preprocessing | None:
     Args:
         name: A model of the hub or a local folder.
     """
+    if takes_texts(name):
+        return None
     use = f"the backbone hf:{name}"
     mixin = require("transformers.image_processing_base", extra="text", use=use).ImageProcessingMixin
     try:
         config, _ = mixin.get_image_processor_dict(name)
     except OSError as error:
-        if not _takes_images(name, use):
-            return None
         raise InputError(
             f"hf:{name}: the model has no preprocessor_config.json, which states how its images are prepared; set "
             "preprocessing to 'data'."
@@ -87,11 +91,6 @@ def _side(size: Any, *, default: int) -> int:
     return sides.pop()
 
 
-def _takes_images(name: str, use: str) -> bool:
-    """Return whether the configuration of a transformers model is that of an image encoder."""
-    transformers = require("transformers", extra="text", use=use)
-    try:
-        config = transformers.AutoConfig.from_pretrained(name)
-    except (OSError, ValueError):
-        return False  # building the model reports that
-    return hasattr(config, "num_channels")
+def takes_texts(name: str) -> bool:
+    """Return whether the configuration of a transformers model is that of a text encoder."""
+    return "num_channels" not in hf_config(name)

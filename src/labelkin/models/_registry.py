@@ -1,7 +1,7 @@
 """Backbones by name."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from inspect import Parameter, signature
 from typing import Any
 
@@ -27,11 +27,22 @@ from labelkin.models import (
 from labelkin.models._blocks import Backbone, Builder, checked_shape
 from labelkin.models._efficientnet import SIDES, efficientnet_lite0, expected_images
 from labelkin.models._preprocessing import Prepare, Preprocessing
-from labelkin.models._published_preprocessing import hf_preprocessing, timm_preprocessing
+from labelkin.models._published_preprocessing import hf_preprocessing, takes_texts, timm_preprocessing
 from labelkin.models._residual_head import ResidualHead
-from labelkin.models._third_party import hf_backbone, timm_backbone
+from labelkin.models._third_party import hf_backbone, hf_config, timm_backbone, timm_config
 
-__all__ = ["BACKBONES", "LIBRARIES", "PRETRAINED", "Backbone", "build", "default", "is_pretrained", "preprocessing"]
+__all__ = [
+    "BACKBONES",
+    "LIBRARIES",
+    "PRETRAINED",
+    "Backbone",
+    "build",
+    "default",
+    "is_pretrained",
+    "network_config",
+    "preprocessing",
+    "text_model",
+]
 
 # Each module names its networks, with the widths that its paper states.
 BACKBONES: dict[str, Builder] = {
@@ -47,6 +58,8 @@ PRETRAINED: dict[str, Builder] = {name: partial(efficientnet_lite0, name=name) f
 LIBRARIES: dict[str, Builder] = {"timm": timm_backbone, "hf": hf_backbone}
 EXPECTED: dict[str, Preprocessing] = {name: expected_images(side) for name, side in SIDES.items()}
 PUBLISHED: dict[str, Callable[[str], Preprocessing | None]] = {"timm": timm_preprocessing, "hf": hf_preprocessing}
+
+CONFIGS: dict[str, Callable[[str], dict[str, Any] | None]] = {"timm": timm_config, "hf": hf_config}
 
 
 def build(
@@ -151,6 +164,41 @@ def preprocessing(name: str) -> Preprocessing | None:
     plain = name.partition("+")[0]
     library, _, inner = plain.partition(":")
     return PUBLISHED[library](inner) if inner and library in PUBLISHED else EXPECTED.get(plain)
+
+
+def network_config(name: str) -> dict[str, Any] | None:
+    """Return what a network of another library is built from, so that a run can rebuild it without the library's files.
+
+    Args:
+        name: A name for `build`.
+
+    Returns:
+        Plain values for the argument `config` of the builder; None if the name says it all.
+
+    Example:
+        >>> from labelkin.models import network_config
+        >>> network_config("resnet-18")
+    """
+    library, _, inner = name.partition("+")[0].partition(":")
+    return CONFIGS[library](inner) if inner and library in CONFIGS else None
+
+
+@lru_cache(maxsize=16)
+def text_model(name: str | None) -> str | None:
+    """Return the model whose tokens a backbone takes; None if it takes images or vectors.
+
+    Args:
+        name: A name for `build`, or None.
+
+    Returns:
+        The name of the model or its folder, which the encoder `tokens:NAME` takes.
+
+    Example:
+        >>> from labelkin.models import text_model
+        >>> text_model("resnet-18")
+    """
+    library, _, inner = (name or "").partition("+")[0].partition(":")
+    return inner if library == "hf" and inner and takes_texts(inner) else None
 
 
 def _residual_width(name: str, head: str) -> int | None:

@@ -1,9 +1,11 @@
 """Encoders of other libraries as backbones: `timm:NAME` and `hf:NAME` (transformers), each optional."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -12,14 +14,25 @@ from labelkin._checks import LIBRARY_ERRORS, InputError, near
 from labelkin._extras import MissingExtra, loading_errors, require
 from labelkin.models._blocks import Backbone, Shape, checked_shape, image_shape
 
+T = TypeVar("T")
+AT_ONCE = 64  # texts that are passed to a network at once
 
-def timm_backbone(name: str, input_shape: Shape, *, pretrained: bool = True, **options: Any) -> Backbone:
+
+def timm_backbone(
+    name: str,
+    input_shape: Shape,
+    *,
+    pretrained: bool = True,
+    config: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Backbone:
     """Build a timm model without its classifier.
 
     Args:
-        name: Name of the timm model.
+        name: Name of the timm model; `hf-hub:USER/MODEL`; or a folder that timm's `save_for_hf` wrote.
         input_shape: `(channels, height, width)`.
         pretrained: Whether to load pretrained weights.
+        config: The architecture and its arguments, as `timm_config` returns them, instead of the files under that name.
         **options: Further arguments of `timm.create_model`, such as `img_size=32` for a ViT.
 
     Returns:
@@ -27,10 +40,58 @@ def timm_backbone(name: str, input_shape: Shape, *, pretrained: bool = True, **o
     """
     timm = import_timm(name)
     channels, _, _ = image_shape(input_shape, least=1)
-    if not timm.is_model(name):
-        raise InputError(f"timm has no model {name!r}.{near(name, timm.list_models())}")
-    encoder = _load(lambda: timm.create_model(name, pretrained=pretrained, num_classes=0, in_chans=channels, **options))
+    if config is None:
+        source = timm_source(name)
+    else:
+        source, options = config["architecture"], {**config["arguments"], **options}
+    own = {"num_classes": 0, "in_chans": channels, **options}
+    encoder = _load(lambda: timm.create_model(source, pretrained=pretrained, **own))
     return _as_backbone(encoder, torch.zeros(1, *input_shape))
+
+
+def timm_source(name: str) -> str:
+    """Return the name that timm has for a model of its list, of the hub or in a folder; refuse others."""
+    timm = import_timm(name)
+    if name.startswith(("hf-hub:", "local-dir:")):
+        return name
+    if Path(name).expanduser().is_dir():
+        return f"local-dir:{Path(name).expanduser()}"
+    if not timm.is_model(name):
+        hint = near(name, timm.list_models()) or " A folder or hf-hub:USER/MODEL works as well."
+        raise InputError(f"timm has no model {name!r}.{hint}")
+    return name
+
+
+class TimmFiles(NamedTuple):
+    """What is published with the weights of a timm model: preprocessing, architecture and its arguments."""
+
+    pretrained_cfg: Mapping[str, Any]
+    architecture: str
+    arguments: Mapping[str, Any]
+
+
+def timm_files(name: str) -> TimmFiles | None:
+    """Read the config.json of a timm model of the hub or in a folder; None for a model of timm's own list."""
+    library, colon, place = timm_source(name).partition(":")
+    if not colon:
+        return None
+    if library == "hf-hub":
+        return TimmFiles(*_load(lambda: import_timm(name).models.load_model_config_from_hf(place)))
+
+    def read() -> TimmFiles:
+        found = json.loads(Path(place, "config.json").read_text(encoding="utf-8"))
+        return TimmFiles(found["pretrained_cfg"], found["architecture"], found.get("model_args", {}))
+
+    return _load(read)
+
+
+def timm_config(name: str) -> dict[str, Any] | None:
+    """Return the architecture of a timm model and its arguments, as JSON can hold them; None if the name states them."""
+    files = timm_files(name)
+    if files is None:
+        return None
+    arguments = {key: value for key, value in files.arguments.items() if key not in ("num_classes", "in_chans")}
+    return {"architecture": files.architecture, "arguments": arguments}
 
 
 def import_timm(name: str) -> ModuleType:
@@ -44,7 +105,9 @@ def import_timm(name: str) -> ModuleType:
         ) from error
 
 
-def hf_backbone(name: str, input_shape: Shape, *, pretrained: bool = True) -> Backbone:
+def hf_backbone(
+    name: str, input_shape: Shape, *, pretrained: bool = True, config: Mapping[str, Any] | None = None
+) -> Backbone:
     """Build a transformers image or text encoder with its pooled output.
 
     An image encoder takes images `(B, channels, height, width)`. A text encoder takes token ids `(B, length)`, padded with its
@@ -55,6 +118,7 @@ def hf_backbone(name: str, input_shape: Shape, *, pretrained: bool = True) -> Ba
         name: A model of the hub or a local folder.
         input_shape: `(channels, height, width)` for images, `(length,)` for texts.
         pretrained: Whether to load the weights; if not, they are drawn from the configuration.
+        config: The configuration, as `hf_config` returns it, instead of the one under that name.
 
     Returns:
         The backbone.
@@ -65,6 +129,8 @@ def hf_backbone(name: str, input_shape: Shape, *, pretrained: bool = True) -> Ba
     def load() -> nn.Module:
         if pretrained:
             model: nn.Module = transformers.AutoModel.from_pretrained(name)
+        elif config is not None:
+            model = transformers.AutoModel.from_config(transformers.AutoConfig.for_model(**config))
         else:
             model = transformers.AutoModel.from_config(transformers.AutoConfig.from_pretrained(name))
         return model
@@ -79,6 +145,17 @@ def hf_backbone(name: str, input_shape: Shape, *, pretrained: bool = True) -> Ba
     return _as_backbone(TextEncoder(model), torch.ones(1, *shape, dtype=torch.long))
 
 
+def hf_config(name: str) -> dict[str, Any]:
+    """Return the configuration of a transformers model, as JSON can hold it."""
+    transformers = require("transformers", extra="text", use=f"the backbone hf:{name}")
+    try:
+        config = _load(lambda: transformers.AutoConfig.from_pretrained(name))
+    except InputError as error:
+        raise InputError(f"backbone 'hf:{name}': {error}") from error
+    found: dict[str, Any] = json.loads(config.to_json_string(use_diff=False))
+    return found
+
+
 class ImageEncoder(nn.Module):
     """Map images to the pooled output of a transformers model."""
 
@@ -91,7 +168,10 @@ class ImageEncoder(nn.Module):
 
 
 class TextEncoder(nn.Module):
-    """Map token ids to the pooled output of a transformers model."""
+    """Map token ids, as whole numbers of any type, to the pooled output of a transformers model.
+
+    Outside of training, long batches are passed in parts, so that they need little memory.
+    """
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -99,6 +179,12 @@ class TextEncoder(nn.Module):
         self.padding: int | None = getattr(model.config, "pad_token_id", None)
 
     def forward(self, ids: Tensor) -> Tensor:
+        ids = ids.long()
+        if not self.training and not torch.compiler.is_compiling() and len(ids) > AT_ONCE:
+            return torch.cat([self._features(part) for part in torch.split(ids, AT_ONCE)])
+        return self._features(ids)
+
+    def _features(self, ids: Tensor) -> Tensor:
         mask = torch.ones_like(ids) if self.padding is None else (ids != self.padding).long()
         return pooled(self.model(input_ids=ids, attention_mask=mask), mask)
 
@@ -125,7 +211,7 @@ def pooled(outputs: Any, mask: Tensor | None = None) -> Tensor:
     return (hidden * kept).sum(1) / kept.sum(1).clamp_min(1)
 
 
-def _load(load: Callable[[], nn.Module]) -> Any:
+def _load(load: Callable[[], T]) -> T:
     try:
         return load()
     except ImportError:
@@ -133,7 +219,7 @@ def _load(load: Callable[[], nn.Module]) -> Any:
     except loading_errors() as error:
         raise InputError(
             f"the model could not be loaded ({_first_line(error)}); check the name and that its weights can be "
-            "downloaded; in Python, pretrained=False takes random weights."
+            "downloaded, or name the folder of a downloaded model; in Python, pretrained=False takes random weights."
         ) from error
 
 

@@ -14,6 +14,8 @@ from labelkin._checks import InputError
 from labelkin.data import (
     SPLIT_NAMES,
     Dataset,
+    TextSplit,
+    Tokens,
     fingerprint,
     folder_content,
     labels_beside,
@@ -75,10 +77,31 @@ def check(spec: RunSpec, workspace: DataWorkspace) -> None:
         )
     check_accumulation(OBJECTIVES[spec.objective], spec.settings)
     check_mixing(OBJECTIVES[spec.objective], spec.settings)
+    _check_tokens(spec, dataset)
     task = _task(spec, workspace)
     check_patience(task, spec.settings)
     task.batches(spec.settings, Place(torch.device("cpu")))
     check_machine(spec.settings)
+
+
+def _check_tokens(spec: RunSpec, dataset: Dataset) -> None:
+    """Refuse a network of texts that does not get the ids of its own tokens, and such ids for any other use."""
+    model = models.text_model(spec.backbone)
+    encoder = dataset.train.encoder if isinstance(dataset.train, TextSplit) else None
+    if model is not None and (encoder is None or encoder.name != f"tokens:{model}"):
+        got = "no texts" if encoder is None else f"texts encoded by {encoder.name}"
+        raise InputError(
+            f"backbone {spec.backbone!r}: expected texts, which its own tokenizer encodes, got {got}; leave out --encoder, or "
+            "choose another backbone."
+        )
+    if not isinstance(encoder, Tokens):
+        return
+    if model is None:
+        raise InputError(
+            f"encoder: {encoder.name!r} gives token ids; train on them with --backbone hf:{encoder.model}."
+        )
+    if spec.settings.augment:
+        raise InputError(f"augment: {spec.settings.augment[0]} cannot change texts; leave it out.")
 
 
 def train(
@@ -257,6 +280,8 @@ def _begin(
     }
     if (expected := preprocessing_for(spec)) is not None:
         setup["preprocessing"] = expected._asdict() | {"mean": list(expected.mean), "std": list(expected.std)}
+    if spec.backbone is not None and (network := models.network_config(spec.backbone)) is not None:
+        setup["network"] = network
     RunFolder.create(folder.path, config, setup)
 
 

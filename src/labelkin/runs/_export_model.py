@@ -21,7 +21,7 @@ from labelkin._extras import MissingExtra, require
 from labelkin._files import write_bytes
 from labelkin._version import __version__
 from labelkin.decide import Rule, RuleName
-from labelkin.runs._portable import Outputs, Portable, takes_photos
+from labelkin.runs._portable import Outputs, Portable, described_inputs, random_photos, random_samples, takes_photos
 from labelkin.runs._predictor import Predictor, load_run
 
 TOLERANCE = 1e-4  # of a log-probability and of a probability
@@ -77,8 +77,9 @@ def export_model(
 
     The program takes `inputs` for batches of any size. For a run on images these are the RGB pixels (n, height, width, 3) of
     photos of any size, as uint8; they are cut and scaled as when labelkin reads a file, up to one level of 255. (Large JPEG
-    files are an exception: labelkin decodes them at a fraction of their size.) For other runs they are samples as in training,
-    such as the columns of a table. The outputs:
+    files are an exception: labelkin decodes them at a fraction of their size.) For a transformer of texts they are token ids
+    (n, length) as int64, and the tokenizer is in the metadata. For other runs they are samples as in training, such as the
+    columns of a table. The outputs:
 
     - `log_probs` (n, K): calibrated log-probabilities of the classes.
     - `class_index` (n,): the position of the answer among the classes; -1 for an inner node.
@@ -125,10 +126,10 @@ def export_model(
         )
     rule = predictor.rule(decide, threshold=threshold, coverage=coverage, costs=costs)
     module = Portable(predictor, rule).eval().requires_grad_(False)
-    samples = _random_samples(predictor)
+    samples = random_samples(predictor, max(CHECKED_BATCHES))
     with torch.no_grad():
         with _quiet():
-            traced = samples if module.fit is None else _random_photos()
+            traced = samples if module.fit is None else random_photos()
             content, runner = _written(write, module, traced, _about(predictor, rule))
         if runner is not None:
             _check(predictor, rule, module, runner.run, samples)
@@ -175,7 +176,7 @@ def _check(
         _check_close(found.probability, expected.probabilities, "the probability of an answer")
         _check_same(found.node, expected.nodes, found.class_index, expected.positions)
     if module.fit is not None:
-        photos = _random_photos()
+        photos = random_photos()
         wanted, found = Outputs(**module(photos)), run(photos)
         worst = _check_close(found.log_probs, wanted.log_probs, "a log-probability of a scaled photo", SCALED_TOLERANCE)
         if worst <= TOLERANCE:  # else answers of nearly the same probability may differ
@@ -202,22 +203,6 @@ def _check_same(*pairs: Tensor) -> None:
             )
 
 
-def _random_samples(predictor: Predictor) -> Tensor:
-    """Return samples of the run's own shape; gray images have values that RGB pixels can have."""
-    shape = (max(CHECKED_BATCHES), *predictor.shape)
-    generator = torch.Generator().manual_seed(0)
-    if predictor.samples.pixels:
-        return torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
-    spread = predictor.std.view(-1, *[1] * (len(predictor.shape) - 1))
-    return torch.randn(shape, generator=generator) * spread
-
-
-def _random_photos() -> Tensor:
-    """Return photos whose sizes are those of no run, so that tracing takes no size for a constant."""
-    generator = torch.Generator().manual_seed(1)
-    return torch.randint(0, 256, (5, 47, 71, 3), dtype=torch.uint8, generator=generator)
-
-
 def _as_given(samples: Tensor, predictor: Predictor) -> Tensor:
     """Return samples as the program takes them: images as RGB pixels with the channels last."""
     if not takes_photos(predictor):
@@ -227,7 +212,7 @@ def _as_given(samples: Tensor, predictor: Predictor) -> Tensor:
 
 def _about(predictor: Predictor, rule: Rule) -> dict[str, Any]:
     """Return what a reader of the exported file needs to know, as JSON can hold it."""
-    tree, photos = predictor.taxonomy, takes_photos(predictor)
+    tree = predictor.taxonomy
     thresholds = None
     if rule.name == "fallback":
         fitted = {tree.names[0]: 0.5 if rule.threshold is None else rule.threshold}
@@ -243,9 +228,7 @@ def _about(predictor: Predictor, rule: Rule) -> dict[str, Any]:
         "thresholds": thresholds,
         "coverage": None if rule.guarantee is None else 1 - rule.guarantee.alpha,
         "temperature": rule.temperature,
-        "inputs": "RGB pixels (n, height, width, 3), uint8" if photos else "samples as in training",
-        "shape": [None, None, 3] if photos else list(predictor.shape),
-        "columns": predictor.samples.columns,
+        **described_inputs(predictor),
     }
 
 

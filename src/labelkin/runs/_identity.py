@@ -8,6 +8,7 @@ from typing import Any
 
 from labelkin._checks import InputError
 from labelkin.data import digest, file_digests, folder_content, hash_lines, labels_beside, listing_digest
+from labelkin.models import LIBRARIES
 from labelkin.objectives import OBJECTIVES
 from labelkin.runs._compatibility import NOT_OF_THE_TEST_SET, original_options, settings_that_count
 from labelkin.runs._kinds import kind_of
@@ -123,8 +124,8 @@ def _id(values: Mapping[str, Any], revision: int) -> str:
     for name in ("taxonomy", "backbone"):
         hashed[name] = content_of(hashed[name])
     library, colon, folder = str(hashed["backbone"]).partition(":")
-    if library == "hf" and colon and values["settings"].get("preprocessing") == "weights":
-        hashed["backbone"] = f"hf:{_local_model(folder)}"
+    if library in LIBRARIES and colon and values["settings"].get("preprocessing") == "weights":
+        hashed["backbone"] = f"{library}:{_local_model(folder)}"
     return _hash(hashed)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from labelkin.data import DATASETS
+from labelkin.models import LIBRARIES
 from labelkin.objectives import RELATIONS
 from labelkin.runs._spec import ARRAY_OPTIONS, RunSpec
 from labelkin.structure import catalogue
@@ -49,6 +50,9 @@ def _moved(values: Mapping[str, Any], origin: Path, here: Path) -> dict[str, Any
         moved["data"] = ":".join(_path(side, origin, here) for side in ([data] if whole else data.split(":")))
     if taxonomy not in catalogue.names():
         moved["taxonomy"] = _path(taxonomy, origin, here)
+    library, _, model = str(moved["backbone"]).partition(":")
+    if library in LIBRARIES:
+        moved["backbone"] = f"{library}:{_path(model, origin, here)}"
     for group, names in FILE_OPTIONS.items():
         options = moved[group]
         moved[group] = {n: _path(value, origin, here) if n in names else value for n, value in options.items()}

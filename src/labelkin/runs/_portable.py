@@ -1,7 +1,7 @@
 """A run as one module for export: raw inputs in, calibrated probabilities and the answer of a decision rule out."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -120,3 +120,38 @@ class Portable(nn.Module):
 def takes_photos(predictor: Predictor) -> bool:
     """Return whether the samples of a run are images of bytes, gray or RGB."""
     return predictor.samples.pixels and len(predictor.shape) == 3 and predictor.shape[0] in (1, 3)
+
+
+def described_inputs(predictor: Predictor) -> dict[str, Any]:
+    """Return what the program of a run takes, as JSON can hold it; for token ids, also the tokenizer that gives them."""
+    about: dict[str, Any] = {"inputs": "samples as in training", "shape": list(predictor.shape)}
+    if takes_photos(predictor):
+        about = {"inputs": "RGB pixels (n, height, width, 3), uint8", "shape": [None, None, 3]}
+    elif (tokens := _tokens(predictor)) is not None:
+        about["inputs"] = "token ids (n, length), int64"
+        about |= {"tokenizer": tokens["tokenizer"], "padding": tokens["padding"]}
+    return {**about, "columns": predictor.samples.columns}
+
+
+def random_samples(predictor: Predictor, count: int) -> Tensor:
+    """Return samples of the run's own shape; gray images have values that RGB pixels can have."""
+    shape = (count, *predictor.shape)
+    generator = torch.Generator().manual_seed(0)
+    if (tokens := _tokens(predictor)) is not None:
+        return torch.randint(0, tokens["tokens"], shape, generator=generator)
+    if predictor.samples.pixels:
+        return torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
+    spread = predictor.std.view(-1, *[1] * (len(predictor.shape) - 1))
+    return torch.randn(shape, generator=generator) * spread
+
+
+def random_photos() -> Tensor:
+    """Return photos whose sizes are those of no run, so that tracing takes no size for a constant."""
+    generator = torch.Generator().manual_seed(1)
+    return torch.randint(0, 256, (5, 47, 71, 3), dtype=torch.uint8, generator=generator)
+
+
+def _tokens(predictor: Predictor) -> dict[str, Any] | None:
+    """Return the tokenizer of a run on token ids."""
+    encoder = predictor.samples.encoder
+    return encoder if encoder is not None and "tokenizer" in encoder else None

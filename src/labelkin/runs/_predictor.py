@@ -98,6 +98,7 @@ class Predictor(nn.Module):
                 seed=0,
                 preprocessing=preprocessing_in(setup),
                 weights=False,
+                network=setup.get("network"),
             )
         weights = folder.model_state()
         with refuse_damaged(f"{folder.path}: the weights do not fit the model in config.json"):

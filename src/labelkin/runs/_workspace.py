@@ -161,8 +161,14 @@ def _known_preprocessing(backbone: str) -> models.Preprocessing | None:
 
 
 def _load_options(spec: RunSpec) -> dict[str, Any]:
-    """Return the options to load the data of a run with: image files are read in the size that the backbone expects."""
+    """Return the options to load the data of a run with.
+
+    Image files are read in the size that the backbone expects, and a transformer of texts gets the ids of its tokens.
+    """
     options = dict(spec.data_options)
+    model = models.text_model(spec.backbone)
+    if model is not None:
+        options.setdefault("encoder", f"tokens:{model}")
     expected = preprocessing_for(spec)
     if expected is not None and "image_size" not in options and reads_image_files(spec.data, options):
         options["image_size"] = expected.resize

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from labelkin import models, relations
 from labelkin._checks import InputError, check_choice
 from labelkin._numpy_files import load_numpy
-from labelkin.data import ArraySplit, Dataset, FileSplit, class_vectors
+from labelkin.data import ArraySplit, Dataset, FileSplit, TextSplit, Tokens, class_vectors
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.structure import Taxonomy, load_tree
 from labelkin.training._cost_files import costs_for, has_names
@@ -58,10 +58,17 @@ def context_for(dataset: Dataset, taxonomy: Taxonomy | None, *, side: int | None
     return Context(
         classes=dataset.classes,
         taxonomy=taxonomy,
-        inputs=train.inputs if side is None else _reduced(train.inputs, side),
+        inputs=_as_vectors(train) if side is None else _reduced(train.inputs, side),
         targets=train.targets,
         train_samples=len(dataset.train),
     )
+
+
+def _as_vectors(split: ArraySplit) -> torch.Tensor:
+    """Return samples as vectors whose distances mean something; token ids become counts of tokens."""
+    if isinstance(split, TextSplit) and isinstance(split.encoder, Tokens):
+        return split.encoder.counted(split.inputs)
+    return split.inputs
 
 
 def _reduced(inputs: torch.Tensor, side: int) -> torch.Tensor:
@@ -119,6 +126,7 @@ def build_model(
     seed: int,
     preprocessing: models.Preprocessing | None = None,
     weights: bool = True,
+    network: Mapping[str, Any] | None = None,
     dropout: float = 0.0,
     logit_offset: torch.Tensor | None = None,
 ) -> Model:
@@ -135,11 +143,13 @@ def build_model(
         seed: Seed of the initial weights.
         preprocessing: What the backbone's weights expect of images; None leaves the inputs as they are.
         weights: Whether to load the weights of a pretrained backbone; not needed if those of a run replace them.
+        network: The layers of the backbone as `models.network_config` returned them, instead of those under its name.
         dropout: The probability with which a feature is set to 0 in training.
         logit_offset: See `Model`.
     """
     torch.manual_seed(seed)
-    drawn = {"pretrained": False} if not weights and models.is_pretrained(backbone) else {}
-    net = models.build(backbone, shape, preprocessing=preprocessing, **drawn)
+    given: dict[str, Any] = {"pretrained": False} if not weights and models.is_pretrained(backbone) else {}
+    given |= {} if network is None else {"config": network}
+    net = models.build(backbone, shape, preprocessing=preprocessing, **given)
     head = OBJECTIVES[objective].build(context.with_features(net.features), **options)
     return Model(net, head, dropout=dropout, logit_offset=logit_offset)

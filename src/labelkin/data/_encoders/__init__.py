@@ -2,21 +2,22 @@
 
 `hashed-tfidf` is built in, and so is `hashed-code` for source code; `minilm` is an optional package; `hf:NAME` and `st:NAME`
 are models of transformers and sentence-transformers, from a hub or a folder. A folder without a prefix is read by the library
-that wrote it.
+that wrote it. `tokens:NAME` gives token ids, for the backbone `hf:NAME`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from labelkin._checks import InputError, near
 from labelkin.data._encoders.hashed import CODE, NAME, Encoder, HashedCode, HashedTfidf
 from labelkin.data._encoders.pretrained import Pretrained, SentenceTransformer, Transformer, in_folder, minilm
+from labelkin.data._encoders.tokens import Tokens
 
-__all__ = ["DEFAULT", "Encoder", "encoder", "restored"]
+__all__ = ["DEFAULT", "Encoder", "Tokens", "encoder", "restored"]
 
 DEFAULT = NAME
-DOORS = {"hf": Transformer, "st": SentenceTransformer}
+DOORS: dict[str, Callable[[str, str], Encoder]] = {"hf": Transformer, "st": SentenceTransformer, "tokens": Tokens}
 HASHED: dict[str, type[HashedTfidf]] = {NAME: HashedTfidf, CODE: HashedCode}
 KNOWN = (*HASHED, "minilm", *(f"{door}:NAME" for door in DOORS))
 
@@ -42,6 +43,8 @@ def restored(state: Mapping[str, Any]) -> Encoder:
     found = encoder(state["name"])
     if isinstance(found, HashedTfidf):
         return type(found)(found.width, buckets=state["buckets"], idf=state["idf"])
+    if isinstance(found, Tokens):
+        return Tokens(found.model, found.name, rules={name: value for name, value in state.items() if name != "name"})
     if isinstance(found, Pretrained) and found.revision != state["revision"]:
         raise InputError(
             f"encoder: {found.name!r} changed since the run was trained: expected revision {state['revision'][:16]}, "

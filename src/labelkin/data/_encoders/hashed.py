@@ -24,6 +24,7 @@ class Encoder(ABC):
     """Interface of an encoder, which maps texts to float32 vectors (n, D); `name` is its name for users."""
 
     name: str
+    gives_ids = False  # whether the values are token ids, which mean nothing as numbers
 
     def fitted(self, texts: Sequence[str]) -> Self:
         """Return an encoder fitted to the training texts; a pretrained encoder returns itself."""

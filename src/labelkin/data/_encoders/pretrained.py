@@ -66,18 +66,21 @@ class Pretrained(Encoder):
         """Encode one batch."""
 
     def _loaded(self, load: Callable[[], Any]) -> Any:
-        """Load something from the model; errors name the model."""
-        try:
-            with _quiet() if Path(self.model).is_dir() else nullcontext():  # a download keeps its progress bar
-                return load()
-        except ImportError:
-            raise  # the message names the missing package
-        except loading_errors() as error:
-            reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
-            raise InputError(
-                f"encoder: {self.name!r} could not be loaded ({reason}); check the name, or give the folder of a "
-                "downloaded model."
-            ) from error
+        return loaded_from(self.model, self.name, load)
+
+
+def loaded_from(model: str, name: str, load: Callable[[], Any]) -> Any:
+    """Load something from a model; errors name the model."""
+    try:
+        with _quiet() if Path(model).is_dir() else nullcontext():  # a download keeps its progress bar
+            return load()
+    except ImportError:
+        raise  # the message names the missing package
+    except loading_errors() as error:
+        reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+        raise InputError(
+            f"encoder: {name!r} could not be loaded ({reason}); check the name, or give the folder of a downloaded model."
+        ) from error
 
 
 class Transformer(Pretrained):

@@ -65,8 +65,13 @@ class TextSplit(ArraySplit):
         return replace(self, inputs=by.encode(self.texts), encoder=by)
 
     def statistics(self) -> tuple[Tensor, Tensor]:
-        """Return a mean of 0 and the same deviation for all features, which keeps the angles between the vectors."""
+        """Return a mean of 0 and the same deviation for all features, which keeps the angles between the vectors.
+
+        Token ids stay as they are.
+        """
         width = self.inputs.shape[1]
+        if self.encoder is not None and self.encoder.gives_ids:
+            return torch.zeros(width), torch.ones(width)
         lengths = torch.linalg.vector_norm(self.inputs, dim=1).double()  # (n,)
         return torch.zeros(width), torch.full((width,), float(lengths.square().mean().div(width).sqrt()) or 1.0)
 
