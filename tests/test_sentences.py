@@ -69,3 +69,56 @@ def test_a_number_before_a_noun_is_counted(path: Path):
 )
 def test_a_noun_that_is_not_counted_is_seen(code: str, wrong: bool):
     assert bool(list(uncounted(code))) is wrong
+
+
+# Rooms whose errors and warnings reach the command line. Files that Python writes are described by the call that writes them.
+SHOWN = (
+    "audit",
+    "cli",
+    "comparison",
+    "data",
+    "models",
+    "report",
+    "runs",
+    "serve",
+    "structure",
+    "training",
+    "translate",
+)
+_ARGUMENT = re.compile(r"(?<![\w.&{])[a-z_]{2,}=(?!\w*VALUE)")
+_OF_NUMPY = re.compile(r"numpy\.savez\([^)]*\)")
+
+
+def spoken_as_python(source: str) -> Iterator[str]:
+    """Yield each message that names an argument as in a call, without saying that this is for Python."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("InputError", "warnings.warn") and node.args:
+            told = "".join(
+                str(part.value)
+                for part in ast.walk(node.args[0])
+                if isinstance(part, ast.Constant) and type(part.value) is str
+            )
+            if "in Python" not in told and "In Python" not in told and _ARGUMENT.search(_OF_NUMPY.sub("", told)):
+                yield told
+
+
+@pytest.mark.parametrize("room", SHOWN)
+def test_messages_of_commands_do_not_speak_python(room: str):
+    found = {
+        path.name: list(spoken_as_python(path.read_text(encoding="utf-8"))) for path in (PACKAGE / room).rglob("*.py")
+    }
+    assert {name: told for name, told in found.items() if told} == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "wrong"),
+    [
+        ("InputError('pass pretrained=False')", True),
+        ("InputError(f'{path}: another name with root=')", True),
+        ("warnings.warn('leave them out (unseen=True)')", True),
+        ("InputError('name another with --label (label= in Python)')", False),
+        ("InputError(f'expected label-embedding.tau=3, got {text!r}')", False),
+    ],
+)
+def test_an_argument_in_a_message_is_seen(code: str, wrong: bool):
+    assert bool(list(spoken_as_python(code))) is wrong

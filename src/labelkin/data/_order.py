@@ -90,8 +90,8 @@ def check_balanced(targets: Tensor, *, batch_size: int, each: int) -> None:
     present = counts[counts > 0]
     if batch_size % each or batch_size // each > len(present):
         raise InputError(
-            f"batch_size: with balanced={each}, expected a multiple of {each} up to {each * len(present)} "
-            f"({len(present)} classes), got {batch_size}."
+            f"batch_size: with {counted(each, 'sample')} of every class (balanced), expected a "
+            f"multiple of {each} up to {each * len(present)} ({len(present)} classes), got {batch_size}."
         )
     if int(present.min()) < each:
         short = [int(k) for k in torch.nonzero((counts > 0) & (counts < each)).flatten()]

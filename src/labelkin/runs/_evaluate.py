@@ -161,6 +161,6 @@ def _warn_seen(count: int, of: int, name: str) -> None:
     warnings.warn(
         f"{name}: the run was trained on {count:,} of the {counted(of, 'sample')}, so the figures say little "
         f"about new data; leave "
-        "them out with --unseen (unseen=True).",
+        "them out with --unseen (in Python, unseen=True).",
         stacklevel=3,
     )
