@@ -75,5 +75,5 @@ def _with_test(folder: Path) -> Path:
     table = folder / "fashion"
     table.mkdir()
     for name in ("train", "test"):
-        (table / f"{name}.csv").write_text("label,x\n" + "".join(f"{i % 2},{i}\n" for i in range(20)))
+        (table / f"{name}.csv").write_text("label,x\n" + "".join(f"{i % 2},{7 * i % 20}\n" for i in range(20)))
     return table

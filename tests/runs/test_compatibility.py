@@ -130,8 +130,12 @@ def numbers_in_tables(text: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("name", ["results.md", "reproduction.md"])
 def test_old_results_files_regenerate_the_documents(name: str):
-    """Every number of the old tables is there, in its order; later versions add columns and tables."""
-    expected = numbers_in_tables((FIXTURES / "docs" / name).read_text(encoding="utf-8"))
+    """Every number of the old tables is there, in its order; later versions add columns and tables.
+
+    The last table of reproduction.md has no results, but an estimate of what all tables cost, for another number of seeds.
+    """
+    old, _, _ = (FIXTURES / "docs" / name).read_text(encoding="utf-8").partition("## All tables and figures")
+    expected = numbers_in_tables(old)
     assert sum(map(len, expected)) > 50
     rows = iter(numbers_in_tables(documents(FIXTURES / "results")[name]))
     for row in filter(None, expected):

@@ -97,7 +97,7 @@ def test_plans_have_the_ids_and_the_calibration_of_their_results(results):
     calibration = {record.settings["calibration"] for record in results.runs}
     assert {run.spec.settings.calibration for run in runs} == calibration
     calibrated = {"decided_cost" in (record.final or {}) for record in results.runs}
-    assert calibrated == {calibration != {0}}
+    assert calibrated == {True} or calibration == {0}
     trees = [Path(tree) for tree in plan.taxonomy if tree is not None and tree.endswith(".csv")]
     if all(tree.is_file() for tree in trees):  # ids contain their content
         assert {run.id for run in runs} & {record.id for record in results.runs}

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.long
 
 PACKAGE = Path(labelkin.__file__).parent
 NET = "lstm-512x2:embedding=8,hidden=8,layers=1,dropout=0.1"
-TABLE = "a,label\n" + "".join(f"{i}.5,{'xy'[i % 2]}\n" for i in range(20))
+TABLE = "a,label\n" + "".join(f"{7 * i % 20}.5,{'xy'[i % 2]}\n" for i in range(20))
 
 
 @pytest.fixture
