@@ -80,7 +80,7 @@ def gunzip(content: bytes, source: object) -> bytes:
         unpacked = file.read(limit + 1)
     if len(unpacked) > limit:
         raise InputError(
-            f"{source}: it unpacks to more than {limit:,} bytes, {MOST_TIMES} times its size; unpack it yourself if you trust it."
+            f"{source}: it unpacks to more than {limit:,} bytes, {MOST_TIMES} times its size; unpack it if you trust it."
         )
     return unpacked
 
