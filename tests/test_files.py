@@ -1,5 +1,6 @@
 """Atomic writes: permissions, concurrency and what is left after a failure."""
 
+import gzip
 import os
 import stat
 import threading
@@ -7,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from labelkin import _files
-from labelkin._files import write_bytes, write_text
+from labelkin import InputError, _files
+from labelkin._files import gunzip, write_bytes, write_text
 
 
 def mode_of(path: Path) -> int:
@@ -58,3 +59,13 @@ def test_a_failed_write_leaves_the_old_file_and_no_temporary_one(tmp_path: Path,
         write_text(tmp_path / "file", "new")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert (tmp_path / "file").read_text() == "old"
+
+
+def test_a_gz_file_that_unpacks_to_far_more_than_its_size_is_refused():
+    text = b"".join(b"%d lines of a text, which says something each time.\n" % k for k in range(50_000))
+    assert gunzip(gzip.compress(text), "t.gz") == text
+    assert gunzip(gzip.compress(b"0" * (1 << 20)), "t.gz") == b"0" * (1 << 20)
+    twice = gzip.compress(text) + gzip.compress(text)  # a file may have several parts
+    assert gunzip(twice, "t.gz") == text + text
+    with pytest.raises(InputError, match=r"t\.gz: it unpacks to more than .* bytes, 200 times its size"):
+        gunzip(gzip.compress(b"0" * (50 << 20)), "t.gz")

@@ -2,6 +2,7 @@
 
 import csv
 import errno
+import gzip
 import io
 import json
 import os
@@ -14,6 +15,7 @@ from typing import Any, BinaryIO, TypeGuard
 
 from labelkin._checks import InputError
 
+SMALL, MOST_TIMES = 1 << 20, 200  # bytes that a .gz file may always unpack to, and how many times its size
 TEMPORARY = re.compile(
     r"\.labelkin-[0-9a-f]{16}\.tmp"
 )  # a file that is being written, or was when its process was killed
@@ -66,6 +68,21 @@ def open_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
+
+
+def gunzip(content: bytes, source: object) -> bytes:
+    """Decompress the content of a .gz file; refuse one that unpacks to far more than texts and images do.
+
+    Raises `OSError`, `EOFError` or `zlib.error` if it is damaged.
+    """
+    limit = max(SMALL, MOST_TIMES * len(content))
+    with gzip.open(io.BytesIO(content)) as file:
+        unpacked = file.read(limit + 1)
+    if len(unpacked) > limit:
+        raise InputError(
+            f"{source}: it unpacks to more than {limit:,} bytes, {MOST_TIMES} times its size; unpack it if you trust it."
+        )
+    return unpacked
 
 
 def check_replaceable(path: str | os.PathLike[str], *, by: str, is_ours: Callable[[bytes], bool]) -> None:

@@ -152,6 +152,18 @@ def test_streaming_on_request_gives_the_same_samples(nested):
 # What cannot be used
 
 
+def test_an_image_that_unpacks_to_hundreds_of_megapixels_is_refused(nested):
+    bomb = nested / "straight" / "1" / "2.png"
+    content = bytearray(bomb.read_bytes())
+    content[16:24] = (30_000).to_bytes(4, "big") * 2  # width and height
+    content[29:33] = zlib.crc32(content[12:29]).to_bytes(4, "big")
+    bomb.write_bytes(content)
+    with pytest.raises(
+        InputError, match=r"the image '.*1/2\.png' cannot be read \(Image size \(900000000 pixels\) exceeds"
+    ):
+        load(nested)
+
+
 def test_a_broken_image_is_named_and_stops_or_is_skipped(nested):
     broken = nested / "straight" / "1" / "2.png"
     broken.write_bytes(broken.read_bytes()[:70])

@@ -1,6 +1,5 @@
 """Load a parallel corpus from two files, a folder or a name."""
 
-import gzip
 import os
 import zlib
 from collections.abc import Sequence
@@ -9,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from labelkin._checks import InputError, check_choice, check_count, check_number, counted, near
+from labelkin._files import gunzip
 from labelkin.data import DATASETS, MULTI30K, MULTI30K_PLACE, digest, find_or_download, hash_lines
 from labelkin.translate._corpus import Corpus, Texts, build_corpus
 
@@ -72,7 +72,7 @@ def _bytes(path: Path) -> bytes:
     if path.suffix != ".gz":
         return raw
     try:
-        return gzip.decompress(raw)
+        return gunzip(raw, path)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: not a complete .gz file ({error}); download or create it again.") from error
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from labelkin._checks import InputError, counted, listed
 from labelkin._extras import require
+from labelkin._files import gunzip
 from labelkin.data._dataset import ArraySplit, FileSplit, RawDataset, positions
 from labelkin.data._readers.folders import listing
 from labelkin.data._readers.images import OnError, choose_form
@@ -57,7 +58,7 @@ def read_idx(path: Path, *, dims: int) -> Tensor:
     content = path.read_bytes()
     if content[:2] == GZIP_MAGIC:
         try:
-            content = gzip.decompress(content)
+            content = gunzip(content, path)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise InputError(f"{path}: the gzip archive is damaged ({error}); download the file again.") from error
     magic, header = content[:4], 4 + 4 * dims
