@@ -606,7 +606,7 @@ def test_text_counts_in_the_singular_and_the_plural():
     assert "1 and 2  2 confusions" in two
     single = str(audit({"target": np.array([1]), "predicted": np.array([2])}, classes=list("0123"), taxonomy=tree))
     assert "1 sample, 4 classes" in single
-    assert "1 and 2 1 confusion height 2" in " ".join(single.split())
+    assert "1 and 2 1 confusion distance 2" in " ".join(single.split())
     assert "3 of 4 classes have no samples: '0', '2', '3'." in single
 
 
@@ -621,4 +621,4 @@ def test_the_range_of_severities_ends_with_the_largest_distance():
     tree = Taxonomy.from_nested({"all": {"a": ["0", "1"], "b": ["2", "3"]}})  # the root has a single child
     found = audit({"target": np.arange(4), "predicted": np.array([1, 0, 3, 1])}, taxonomy=tree)
     assert found.hierarchy.height == 2
-    assert "mean height of the mistakes, 1 to 2" in str(found)
+    assert "mean tree distance of the mistakes, 1 to 2" in str(found)

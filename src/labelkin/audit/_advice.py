@@ -8,7 +8,7 @@ from labelkin.audit._decision_findings import Advice, Crm, Fallback, FallbackPoi
 from labelkin.audit._findings import Difference
 
 FEW = 10  # with fewer changed samples, the normal approximation of the interval is unreliable
-MEASURES = {"costs": "cost per sample", "taxonomy": "mean height of the decisions"}
+MEASURES = {"costs": "cost per sample", "taxonomy": "mean tree distance of the decisions"}
 GOALS = (0.95, 0.99)  # of the sentence on the fallback; the second one if the first is reached without it
 
 
@@ -129,7 +129,7 @@ def _sentence(best: Crm, by: str, change: Difference, *, better: bool) -> str:
         ends = f"95 % interval {-change.high:.3f} to {-change.low:.3f}"
         share = f", {100 * saved / change.before:.0f} %" if change.before else ""
         return (
-            f"Decide by the least expected {'cost' if by == 'costs' else 'height'} (labelkin decide --rule crm"
+            f"Decide by the least expected {'cost' if by == 'costs' else 'tree distance'} (labelkin decide --rule crm"
             f"{with_temperature}): the {measure} falls {moved}; this saves {saved:.3f} ({ends}){share}, {evidence}."
         )
     if is_significant(change):
@@ -139,4 +139,4 @@ def _sentence(best: Crm, by: str, change: Difference, *, better: bool) -> str:
         why = f"changes the cost of {changed} of the decisions, too few to tell; {evidence}"
     else:
         why = f"changes the {measure} {moved}, which is not significant, {evidence}"
-    return f"Keep the most probable class: the least expected {'cost' if by == 'costs' else 'height'} {why}."
+    return f"Keep the most probable class: the least expected {'cost' if by == 'costs' else 'tree distance'} {why}."

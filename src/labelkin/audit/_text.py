@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 UNDEFINED = "undefined"
 DRAWN = 40  # classes up to which the learned tree is drawn
-COST_OF_CONFUSION = {"costs": "cost", "taxonomy": "height in the taxonomy", "times": "count"}
-COST_COLUMNS: dict[str, tuple[str, ...]] = {"costs": ("cost", "total"), "taxonomy": ("height", "total"), "times": ()}
+COST_OF_CONFUSION = {"costs": "cost", "taxonomy": "distance in the taxonomy", "times": "count"}
+COST_COLUMNS: dict[str, tuple[str, ...]] = {"costs": ("cost", "total"), "taxonomy": ("distance", "total"), "times": ()}
 
 
 def percent(value: float) -> str:
@@ -120,10 +120,10 @@ def _quality(audit: Audit) -> list[str]:
 
 def _hierarchy(found: Hierarchy) -> Iterator[tuple[str, str, str]]:
     chance = "" if isnan(found.severity_by_chance) else f"; random mistakes would have {found.severity_by_chance:.3f}"
-    yield "mistake severity", number(found.severity), f"mean height of the mistakes, 1 to {found.height}{chance}"
-    yield "distance@1", number(found.distance_at_1), "mean height over all samples; lower is better"
+    yield "mistake severity", number(found.severity), f"mean tree distance of the mistakes, 1 to {found.height}{chance}"
+    yield "distance@1", number(found.distance_at_1), "mean tree distance over all samples; lower is better"
     if not isnan(found.distance_at_5):
-        yield "distance@5", number(found.distance_at_5), "mean height of the five best; above 0 for any model"
+        yield "distance@5", number(found.distance_at_5), "mean tree distance of the five best; above 0 for any model"
     shares = " / ".join(percent(value) for value in (found.precision, found.recall, found.f1))
     yield "hierarchical P / R / F1", shares, ""
     values = (found.weighted_accuracy, found.weighted_precision, found.weighted_recall, found.weighted_f1)
@@ -162,7 +162,7 @@ def _calibration(found: Calibration) -> list[str]:
 
 
 def _crm(found: Crm) -> list[str]:
-    by = {"taxonomy": "expected height in the taxonomy", "costs": "expected cost"}[found.costs]
+    by = {"taxonomy": "expected distance in the taxonomy", "costs": "expected cost"}[found.costs]
     scaled = f"temperature {found.temperature:.3f}, measured on the other half"
     lines = [
         f"Choosing the class of least {by} (CRM), {'unscaled probabilities' if found.temperature == 1 else scaled}"
@@ -233,7 +233,7 @@ def _pairs(pairs: Sequence[Pair], unit: str) -> list[str]:
         (
             f"  {pair.a} and {pair.b}",
             f"{pair.confused:.3g} {unit if pair.confused != 1 else unit.removesuffix('s')}",
-            "" if isnan(pair.distance) else f"height {pair.distance:g}",
+            "" if isnan(pair.distance) else f"distance {pair.distance:g}",
         )
         for pair in pairs
     ]

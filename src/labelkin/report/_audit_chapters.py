@@ -18,7 +18,7 @@ from labelkin.structure import Taxonomy
 
 DRAWN = 150  # classes up to which the learned tree is drawn
 UNITS = {"costs": "cost", "taxonomy": "distance", "times": ""}
-BY = {"costs": "by your costs", "taxonomy": "by height in the tree"}
+BY = {"costs": "by your costs", "taxonomy": "by distance in the tree"}
 NO_PROBABILITIES = "This needs logits or probabilities, not predicted labels."
 FEW_SAMPLES = "This needs more samples, to choose on one half of them and measure on the other half."
 Parts = tuple[Panel | Listing | Costliest, ...]
@@ -99,9 +99,9 @@ def _decisions(best: Crm) -> Listing:
     )
     measured: dict[str, Difference | None] = {
         "cost": best.cost,
-        "height, mistakes only (severity)": best.severity,
-        "height, all decisions": best.distance_at_1,
-        "height, five best classes": best.distance_at_5,
+        "distance, mistakes only (severity)": best.severity,
+        "distance, all decisions": best.distance_at_1,
+        "distance, five best classes": best.distance_at_5,
         "accuracy": best.accuracy,
     }
     rows: list[tuple[Any, ...]] = [(name, *_change(change)) for name, change in measured.items() if change is not None]
@@ -259,7 +259,7 @@ def _pair_table(pairs: Sequence[Pair], unit: str) -> Table:
     rows: list[tuple[Any, ...]] = [
         (f"{pair.a} and {pair.b}", f"{pair.confused:.3g}", *([f"{pair.distance:g}"] if known else [])) for pair in pairs
     ]
-    return Table(("classes", unit, *(["height"] if known else [])), rows)
+    return Table(("classes", unit, *(["distance"] if known else [])), rows)
 
 
 def _rounded(value: float) -> float | None:

@@ -74,7 +74,7 @@ def cost_change(found: Sequence[Crm]) -> Figure:
             "%{customdata[2]:+.4f}<extra></extra>"
         ),
     )
-    title = "mean cost of a decision" if found[0].costs == "costs" else "mean height of a decision"
+    title = "mean cost of a decision" if found[0].costs == "costs" else "mean tree distance of a decision"
     figure.update_xaxes(title_text=title, rangemode="tozero")
     figure.update_yaxes(autorange="reversed", type="category")
     figure.update_layout(legend=LEGEND_ABOVE)
