@@ -14,7 +14,7 @@ from torch import Tensor
 
 BLOCK = 32
 EXACT_ROWS = 64  # rows computed at once without prefix sums
-NEAR_ROWS = 16  # rows computed at once otherwise, so that they stay in the cache between operations
+NEAR_ROWS = 64  # rows computed at once otherwise, so that they stay in the cache between operations
 SMALLEST_SHARE = {torch.float32: 1e-8, torch.float64: 1e-3}
 WIDEST_GAP = 50.0  # between S_0 and S_r; with more, probabilities below the node may be rounded to 0
 
@@ -135,11 +135,11 @@ def _by_blocks(logits: Tensor, lo: Tensor, hi: Tensor, probs: Tensor) -> tuple[T
     lane = torch.arange(BLOCK)
     left = lo[..., None] + lane
     right = torch.maximum(end, begin)[..., None] * BLOCK + lane
-    left_inside = left < torch.minimum(begin * BLOCK, hi)[..., None]
-    right_inside = right < hi[..., None]
-    places = torch.cat([left, right], -1).clamp_max(classes - 1)
-    inside = torch.cat([left_inside, right_inside], -1)
-    found = probs.gather(1, places.flatten(1)).view_as(places).masked_fill_(~inside | shut[..., None], 0)
+    left_outside = left >= torch.minimum(begin * BLOCK, hi)[..., None]
+    right_outside = right >= hi[..., None]
+    places = torch.cat([left, right], -1).clamp_max_(classes - 1)
+    outside = torch.cat([left_outside, right_outside], -1).logical_or_(shut[..., None])
+    found = probs.gather(1, places.flatten(1)).view_as(places).masked_fill_(outside, 0)
     total = middle + found.sum(-1, dtype=torch.float64)
     least = prefix[:, -1:] * SMALLEST_SHARE[logits.dtype]
     doubtful = (begin < end) & (middle < least) | (total < exp(-WIDEST_GAP))
