@@ -230,6 +230,20 @@ def test_photos_are_compared_on_frozen_features_if_the_network_is_installed(
     assert said not in call("compare", large_photos, *command, "--dry-run").stderr
 
 
+def test_photos_are_compared_with_a_small_network_without_it_and_without_a_gpu(large_photos, tmp_path, monkeypatch):
+    monkeypatch.setattr(_compare, "find_spec", lambda name: None)
+    said, cpu = "Training the small network resnet-9, because there is no GPU", ("--accelerator", "cpu")
+    command = ("compare", large_photos, "--objectives", "one-hot", *QUICK, "--out", tmp_path / "runs")
+    done = call(*command, *cpu)
+    assert done.exit_code == 0, done.stderr
+    assert said in done.stderr
+    config = json.loads(next((tmp_path / "runs").glob("*/config.json")).read_text())
+    assert (config["backbone"], config["settings"]["freeze"]) == ("resnet-9", False)
+    assert said not in call(*command, *cpu, "--backbone", "resnet-18", "--dry-run").stderr
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    assert said not in call(*command, "--dry-run").stderr
+
+
 def test_on_a_terminal_a_long_comparison_asks(long_comparison, tmp_path, monkeypatch):
     class Terminal:
         def __init__(self, stream):

