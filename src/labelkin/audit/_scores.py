@@ -14,7 +14,7 @@ from labelkin.audit._schema import Floats
 
 BLOCK = 2**21  # numbers that are read at a time
 ROWS = 2**15  # the most rows that are read at a time: with few classes, results take more memory than scores
-IN_MEMORY = 2**27  # bytes of scores; more stay in a file
+IN_MEMORY = 2**24  # bytes of scores; more stay in a file
 Columns = tuple[Tensor, ...]
 Change = Callable[[Tensor], Tensor]
 
