@@ -410,6 +410,18 @@ def test_a_folder_of_timm_brings_its_architecture_and_its_preprocessing(stub_tim
     assert network_config("timm:resnet18") is None
 
 
+def test_pickled_weights_of_a_timm_folder_are_refused(stub_timm, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(PUBLISHED_BY_TIMM))
+    (tmp_path / "pytorch_model.bin").write_bytes(b"a pickle")
+    with pytest.raises(InputError, match=r"expected the weights as model\.safetensors"):
+        build(f"timm:{tmp_path}", (3, 32, 32))
+    assert stub_timm == []
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    with pytest.raises(InputError, match="no route to the weights"):  # what the stand-in for timm says
+        build(f"timm:{tmp_path}", (3, 32, 32))
+    assert stub_timm[0]["pretrained"]
+
+
 def test_an_unknown_timm_model_is_named_before_its_weights(stub_timm):
     with pytest.raises(InputError, match=r"timm has no model 'resnet81'. Did you mean 'resnet18'"):
         preprocessing("timm:resnet81")

@@ -44,6 +44,8 @@ def timm_backbone(
         source = timm_source(name)
     else:
         source, options = config["architecture"], {**config["arguments"], **options}
+    if pretrained and source.startswith("local-dir:"):
+        _check_safe(Path(source.removeprefix("local-dir:")))
     own = {"num_classes": 0, "in_chans": channels, **options}
     encoder = _load(lambda: timm.create_model(source, pretrained=pretrained, **own))
     return _as_backbone(encoder, torch.zeros(1, *input_shape))
@@ -60,6 +62,15 @@ def timm_source(name: str) -> str:
         hint = near(name, timm.list_models()) or " A folder or hf-hub:USER/MODEL works as well."
         raise InputError(f"timm has no model {name!r}.{hint}")
     return name
+
+
+def _check_safe(folder: Path) -> None:
+    """Refuse a folder whose weights are pickled, because a pickle can run code; timm prefers this file if there are several."""
+    if not (folder / "model.safetensors").is_file():
+        raise InputError(
+            f"{folder}: expected the weights as model.safetensors, and there is no such file; save the model again with "
+            "timm.models.save_for_hf(model, folder, safe_serialization=True)."
+        )
 
 
 class TimmFiles(NamedTuple):
