@@ -457,3 +457,14 @@ def test_an_error_in_a_plan_names_its_file(tmp_path: Path, text: str, said: str)
         read_plan(path)
     assert str(raised.value).startswith(f"{path}: ")
     assert said in str(raised.value)
+
+
+def test_states_that_a_killed_run_left_when_it_was_finished_are_deleted(tmp_path: Path):
+    """Killed after state.json was deleted and before its tensors were; files with other names are kept."""
+    plan = Plan.from_dict({"data": "digits", "objectives": ["one-hot"], "seeds": [0], "training": {"epochs": 1}})
+    (run,) = execute(plan, tmp_path).finished
+    left, own = (tmp_path / run.name / name for name in ("state-00001-0000000.safetensors", "state-mine.safetensors"))
+    left.write_bytes(b"")
+    own.write_bytes(b"")
+    execute(plan, tmp_path)
+    assert (left.exists(), own.exists()) == (False, True)

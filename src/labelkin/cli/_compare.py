@@ -88,55 +88,19 @@ def compare(
     training: TrainingOptions,
 ) -> None:
     """Train several objectives with the same settings and print a table of results."""
-    from labelkin.comparison import (
-        check_how,
-        check_runs,
-        compare_plan,
-        describe_plan,
-        estimate,
-        first_spec,
-        plan_for,
-        read_plan,
-    )
+    from labelkin.comparison import check_how, check_runs, compare_plan, describe_plan, estimate, read_plan
     from labelkin.runs import DataCache
 
     form = output_format(json=json, markdown=markdown, csv=csv)
     sets = DataCache()
-    from_file, why, note = data.endswith((".yaml", ".yml")), "", ""
+    from_file, why = data.endswith((".yaml", ".yml")), ""
     if from_file:
         _check_alone(context)
         plan = read_plan(data)
     else:
-        if grid.gridded and not data_options.validation_fraction:
-            raise InputError(
-                "--grid: values are chosen on a validation split; add one, for example `--validation 0.1`."
-            )
         if html is not None:
             _check_page(html, data)
-        options = {name: value for name, value in data_options.chosen().items() if name != "folds"}
-        given, backbone = training.settings(), method.backbone
-        if backbone is None and _leaves_network_open(data, options, given):
-            spec = first_spec(
-                data, taxonomy=method.taxonomy, data_options=options, folds=None, training=training.settings()
-            )
-            if _are_photos(spec, sets):
-                backbone, note, given["freeze"] = _first_network(given)
-        names: list[str] | None = words(objectives)
-        if names is None:
-            names, why = _first_objectives(data, options, sets, method, grid, data_options.folds, training)
-        plan = plan_for(
-            data,
-            objectives=None if names == ["all"] else names,
-            seeds=whole_numbers("seeds", seeds),
-            backbone=backbone,
-            taxonomy=method.taxonomy,
-            data_options=options,
-            folds=data_options.folds,
-            options=method.options,
-            grids=grid.grids,
-            training=given,
-        )
-        why = " ".join(filter(None, [why, note]))
+        plan, why = _plan_of_options(data, words(objectives), seeds, sets, method, grid, data_options, training)
     if html is not None and from_file:
         _check_page(html, *plan.data)
     how = machine.chosen()
@@ -146,13 +110,7 @@ def compare(
         say_status(why)
     expected = None if machine.engine == "ray" else estimate(plan, out, data=sets, jobs=machine.jobs, say=say_status)
     long = expected is not None and expected.seconds > LONG
-    faster = (
-        long
-        and not from_file
-        and method.backbone is None
-        and backbone != FIRST_BACKBONE
-        and _are_photos(plan.runs()[0].spec, sets)
-    )
+    faster = long and not from_file and method.backbone is None and _could_be_frozen(plan, sets)
     if dry_run:
         say_status(describe_plan(plan, out))
         if expected is not None:
@@ -173,6 +131,48 @@ def compare(
     say_comparisons(compared, form)
     if html is not None:
         write_pages(compared, html, sets)
+
+
+def _plan_of_options(
+    data: str,
+    names: list[str] | None,
+    seeds: str,
+    sets: "DataCache",
+    method: MethodOptions,
+    grid: GridOptions,
+    data_options: DataOptions,
+    training: TrainingOptions,
+) -> "tuple[Plan, str]":
+    """Return the plan that the options describe, and sentences on the objectives and the network that it chose."""
+    from labelkin.comparison import first_spec, plan_for
+
+    if grid.gridded and not data_options.validation_fraction:
+        raise InputError("--grid: values are chosen on a validation split; add one, for example `--validation 0.1`.")
+    options = {name: value for name, value in data_options.chosen().items() if name != "folds"}
+    given, backbone, notes = training.settings(), method.backbone, []
+    if names is None:
+        names, why = _first_objectives(data, options, sets, method, grid, data_options.folds, training)
+        notes.append(why)
+    if backbone is None and _leaves_network_open(data, options, given):
+        spec = first_spec(
+            data, taxonomy=method.taxonomy, data_options=options, folds=None, training=training.settings()
+        )
+        if _are_photos(spec, sets):
+            backbone, note, given["freeze"] = _first_network(given)
+            notes.append(note)
+    plan = plan_for(
+        data,
+        objectives=None if names == ["all"] else names,
+        seeds=whole_numbers("seeds", seeds),
+        backbone=backbone,
+        taxonomy=method.taxonomy,
+        data_options=options,
+        folds=data_options.folds,
+        options=method.options,
+        grids=grid.grids,
+        training=given,
+    )
+    return plan, " ".join(filter(None, notes))
 
 
 def write_pages(
@@ -223,6 +223,12 @@ def _first_network(training: dict[str, Any]) -> tuple[str | None, str, bool]:
     if training["accelerator"] != "cpu" and cuda.is_available():
         return None, "", training["freeze"]
     return SMALL_BACKBONE, SMALL, training["freeze"]
+
+
+def _could_be_frozen(plan: "Plan", sets: "DataCache") -> bool:
+    """Return whether heads on features of a pretrained network could take the place of the network of a plan."""
+    spec = plan.runs()[0].spec
+    return spec.backbone != FIRST_BACKBONE and _are_photos(spec, sets)
 
 
 def _are_photos(spec: "RunSpec", sets: "DataCache") -> bool:

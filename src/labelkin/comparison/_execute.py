@@ -164,8 +164,8 @@ def execute(
     waiting = [run for run in runs if not is_finished(folder, run)]
     check_contents([folder / run.name for run in runs if is_finished(folder, run)])
     for run in runs:
-        if run not in waiting and (folder / run.name / "state.json").exists():
-            RunFolder(folder / run.name).drop_states()  # of a run that was killed when it was finished
+        if run not in waiting and any((folder / run.name).glob("state*")):
+            RunFolder(folder / run.name).drop_states()  # of a run that was killed while it deleted them
     cache = DataCache() if data is None else data
     check_runs(waiting, cache)
     folder.mkdir(parents=True, exist_ok=True)

@@ -69,7 +69,7 @@ def _check_safe(folder: Path) -> None:
     if not (folder / "model.safetensors").is_file():
         raise InputError(
             f"{folder}: expected the weights as model.safetensors, and there is no such file; save the model again with "
-            "timm.models.save_for_hf(model, folder, safe_serialization=True)."
+            "timm.models.save_for_hf, which writes it."
         )
 
 
