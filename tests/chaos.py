@@ -328,7 +328,7 @@ class Chaos:
         same = "same bytes"
         different = sorted(n for n in expected.keys() | left.keys() if expected.get(n) != left.get(n))
         if different and name == "fleet" and left.keys() == expected.keys():
-            # Members that had finished or saved another epoch are not in the second fleet, and a smaller one rounds differently.
+            # Members that had finished or saved another epoch are not in the second fleet; a smaller one rounds differently.
             different = [n for n in different if n.endswith("final.json") and not alike(left[n], expected[n])]
             same = "same numbers"
         if different:
