@@ -37,6 +37,7 @@ from labelkin.report.figures._learning import mean_curves
 from labelkin.runs import Record, Store
 from labelkin.structure import _catalogue as catalogue
 from support.clock import units_of_work
+from support.commands import call
 
 pytest_plugins = ["support.report_pages"]
 
@@ -481,6 +482,24 @@ def test_a_page_on_one_model_is_made_from_plain_numbers(tmp_path: Path):
 def test_several_settings_give_a_page_each(tmp_path: Path):
     assert [path.name for path in targets(tmp_path / "report.html", 1)] == ["report.html"]
     assert [path.name for path in targets(tmp_path / "report.html", 2)] == ["report-1.html", "report-2.html"]
+
+
+@pytest.mark.long
+def test_the_page_of_each_setting_says_which_it_is(tmp_path: Path):
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(
+        "data: digits\nbackbone: [tiny-cnn, mlp]\nobjectives: [one-hot]\nseeds: [0]\n"
+        "data_options: {subset: 0.2}\ntraining: {epochs: 1, calibration: 0}\n"
+    )
+    done = call("compare", plan, "--out", tmp_path / "runs", "--html", tmp_path / "page.html")
+    assert done.exit_code == 0, done.stderr
+    for number, own, other in ((1, "tiny-cnn", "mlp"), (2, "mlp", "tiny-cnn")):
+        text = (tmp_path / f"page-{number}.html").read_text(encoding="utf-8")
+        title = re.search("<title>(.*?)</title>", text)
+        head = text.partition("<h1")[0].rpartition("<body")[2]
+        assert title is not None
+        assert own in title.group(1) + head
+        assert other not in title.group(1) + head
 
 
 @pytest.mark.long
