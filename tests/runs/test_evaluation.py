@@ -13,7 +13,8 @@ import pytest
 import labelkin
 from labelkin import InputError
 from labelkin.report._inspect_run import RunData
-from labelkin.runs import RunFolder, evaluate
+from labelkin.runs import RunFolder, RunSpec, evaluate
+from labelkin.runs._places import located, started_in
 from support.commands import FOUND, PIXELS, call, refused, write_images
 from support.texts import paragraphs
 
@@ -159,6 +160,22 @@ def test_a_run_is_evaluated_and_resumed_from_any_folder(photos: Path, tmp_path: 
     for name in ("run", "photos", "tree.yaml"):
         (tmp_path / name).rename(moved / name)
     assert evaluate("../moved/run").metrics["accuracy"] == accuracy
+
+
+@pytest.mark.parametrize("prefix", ["hf", "timm"])
+def test_folders_of_models_are_found_from_any_folder(prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Names of the hub stay as they are."""
+    (tmp_path / "model").mkdir()
+    monkeypatch.chdir(tmp_path)
+    spec = RunSpec(backbone=f"{prefix}:model", data_options={"encoder": "tokens:model"})
+    config = {**spec.as_dict(), **started_in(spec, tmp_path / "run")}
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    found = located(config, tmp_path / "run")
+    assert found["backbone"] == f"{prefix}:{tmp_path / 'model'}"
+    assert found["data_options"]["encoder"] == f"tokens:{tmp_path / 'model'}"
+    hub = RunSpec(backbone=f"{prefix}:user/model")
+    assert started_in(hub, tmp_path / "run") == {}
 
 
 def test_data_that_are_gone_are_asked_for(photos: Path, tmp_path: Path):

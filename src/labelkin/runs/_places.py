@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from labelkin.data import DATASETS
-from labelkin.models import LIBRARIES
 from labelkin.objectives import RELATIONS
 from labelkin.runs._spec import ARRAY_OPTIONS, RunSpec
 from labelkin.structure import catalogue
 
 STARTED_IN = "started_in"  # the folder that relative paths in config.json start from, relative to the run if it can be
 FILE_OPTIONS = {"data_options": ("data_dir", "labels", "encoder"), "options": tuple(ARRAY_OPTIONS)}
+PREFIXES = ("embedding:", "hf:", "st:", "timm:", "tokens:")  # of names that may be those of files and folders
 BUILT_IN = {"minilm", "hashed-tfidf", "hashed-code", "wordnet", *RELATIONS}  # names that win over files of that name
 
 
@@ -50,9 +50,8 @@ def _moved(values: Mapping[str, Any], origin: Path, here: Path) -> dict[str, Any
         moved["data"] = ":".join(_path(side, origin, here) for side in ([data] if whole else data.split(":")))
     if taxonomy not in catalogue.names():
         moved["taxonomy"] = _path(taxonomy, origin, here)
-    library, _, model = str(moved["backbone"]).partition(":")
-    if library in LIBRARIES:
-        moved["backbone"] = f"{library}:{_path(model, origin, here)}"
+    if str(moved["backbone"]).startswith(PREFIXES):
+        moved["backbone"] = _path(moved["backbone"], origin, here)
     for group, names in FILE_OPTIONS.items():
         options = moved[group]
         moved[group] = {n: _path(value, origin, here) if n in names else value for n, value in options.items()}
@@ -62,7 +61,8 @@ def _moved(values: Mapping[str, Any], origin: Path, here: Path) -> dict[str, Any
 def _path(value: Any, origin: Path, here: Path) -> Any:
     if not isinstance(value, str) or value in BUILT_IN or "\0" in value:
         return value
-    prefix, name = ("embedding:", value[10:]) if value.startswith("embedding:") else ("", value)
+    prefix = next(filter(value.startswith, PREFIXES), "")
+    name = value.removeprefix(prefix)
     if not name or Path(name).expanduser().is_absolute():
         return value
     there = origin / name
