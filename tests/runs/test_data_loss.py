@@ -179,6 +179,7 @@ def command_to(run: Path, folder: Path, output: str) -> tuple[object, ...]:
         "runs.zip": ("runs", "pack", run.parent, "-o"),
         "tree.csv": ("taxonomy", "convert", folder / "t.json"),
         "built.json": ("taxonomy", "build", "--groups", folder / "t.json", "-o"),
+        "times.json": ("bench", "losses", "--device", "cpu", "--small", "--only", "dense", "--repeats", 1, "-o"),
     }[output]
 
 
@@ -187,7 +188,7 @@ def command_to(run: Path, folder: Path, output: str) -> tuple[object, ...]:
     "name",
     [
         *("audit.html", "decided.csv", "predicted.csv", "predicted.jsonl", "report.html"),
-        *("runs.csv", "runs.json", "runs.zip", "tree.csv", "built.json"),
+        *("runs.csv", "runs.json", "runs.zip", "tree.csv", "built.json", "times.json"),
     ],
 )
 def test_an_output_replaces_only_what_the_same_command_wrote(name: str, tmp_path: Path, finished: Path):

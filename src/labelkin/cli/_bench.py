@@ -10,7 +10,14 @@ from typer import Argument, Option
 
 from labelkin._checks import counted
 from labelkin.cli._bench_fleet import fleet
-from labelkin.cli._bench_tables import say_benchmark, say_comparison, say_losses, say_many_labels, say_tree_losses
+from labelkin.cli._bench_tables import (
+    Output,
+    say_benchmark,
+    say_comparison,
+    say_losses,
+    say_many_labels,
+    say_tree_losses,
+)
 from labelkin.cli._show import say, say_json, say_table
 
 app = typer.Typer(no_args_is_help=True, help="Measure the speed of training, metrics, losses and label embeddings.")
@@ -23,7 +30,6 @@ Classes = Annotated[int, Option(help="Number of classes.")]
 Features = Annotated[int, Option(help="Number of features.")]
 Trees = Annotated[list[str] | None, Argument(help="Built-in trees or files. Default: cifar100.", metavar="NAME|FILE")]
 Device = Annotated[str | None, Option(help="cpu or cuda. Default: cuda if there is a GPU.")]
-Output = Annotated[Path | None, Option("-o", "--output", help="Write the results to this JSON file.")]
 
 
 @app.command()
@@ -96,7 +102,7 @@ def training(
         Option("--way", help="plain, captured, compiled, or 'compiled and captured'. Default: plain and captured."),
     ] = None,
     precision: Annotated[str, Option(help="Floating-point precision.")] = "bf16-mixed",
-    output: Annotated[Path | None, Option("-o", "--output", help="Write the results to this JSON file.")] = None,
+    output: Output = None,
     json: Json = False,
 ) -> None:
     """Time training epochs on random images with the classes of CIFAR-100, on a GPU if available."""
@@ -167,7 +173,7 @@ def losses(
     small: Annotated[bool, Option("--small", help="Use small sizes, for a quick check.")] = False,
     repeats: Repeats = 50,
     cpu_time: Annotated[bool, Option("--cpu-time", help="Count processor time on the CPU.")] = False,
-    output: Annotated[Path | None, Option("-o", "--output", help="Write the results to this JSON file.")] = None,
+    output: Output = None,
     json: Json = False,
 ) -> None:
     """Time fused losses against flat cross entropy, forward and backward, and check each one in float64."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option
 
 from labelkin._checks import counted
+from labelkin.cli._bench_tables import Output
 from labelkin.cli._show import say, say_json, say_table
 
 
@@ -19,7 +19,7 @@ def fleet(
     batch: Annotated[int, Option(help="Batch size of each network.")] = 128,
     epochs: Annotated[int, Option(help="Number of epochs; the first one is not timed.")] = 3,
     size: Annotated[int, Option(help="Height and width of the images in pixels.")] = 28,
-    output: Annotated[Path | None, Option("-o", "--output", help="Write the results to this JSON file.")] = None,
+    output: Output = None,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Time many small networks as one batched model (--fleet) against one after another, on a GPU if available."""

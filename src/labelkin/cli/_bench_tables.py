@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Option
 
 from labelkin._checks import counted
+from labelkin._files import check_replaceable
 from labelkin.cli._show import say, say_json, say_table
 
 if TYPE_CHECKING:
     from labelkin.bench import Benchmark, Comparison, LossTimes, ManyLabels, Row, Timing, TreeLosses
 
 GIB, MIB = 2**30, 2**20
+
+
+def _check_output(output: Path | None) -> Path | None:
+    """Refuse, before a benchmark begins, to write over a file that no benchmark wrote."""
+    if output is not None:
+        check_replaceable(output, by="labelkin bench", is_ours=lambda start: b'\n "machine": {' in start)
+    return output
+
+
+Output = Annotated[
+    Path | None, Option("-o", "--output", help="Write the results to this JSON file.", callback=_check_output)
+]
 
 
 def say_benchmark(result: Benchmark) -> None:
