@@ -70,6 +70,15 @@ def test_copies_for_a_net_share_what_was_made(analyses):
     assert context.with_features(5).tree() is context.tree()
 
 
+def test_a_tree_from_the_data_counts_the_weights():
+    """The samples of "b" lie near "a" and near "c": their weights say which of the two is its sibling."""
+    inputs, targets = torch.tensor([[10.0], [11.0], [21.0], [22.0]]), torch.tensor([0, 1, 1, 2])
+    for weights, siblings in (([1, 9, 1, 1], (0, 1)), ([1, 1, 9, 1], (1, 2))):
+        context = Context(("a", "b", "c"), inputs=inputs, targets=targets, weights=torch.tensor(weights).float())
+        first, second = siblings
+        assert context.tree().distance("height", [first], [second]).item() == 1
+
+
 def test_without_data_or_tree_there_is_no_tree():
     with pytest.raises(InputError, match=r"a tree of the classes needs a taxonomy or training data"):
         Context(classes=("a", "b")).tree()

@@ -908,7 +908,7 @@ ROOM_MUTANTS = [
         "objectives/_context.py",
         "flat = flat.cpu() * weight.double().unsqueeze(-1)",
         "flat = flat.cpu()",
-        f"{ESTIMATOR} -k tree_from_the_data_counts",
+        "test_context.py -k tree_from_the_data_counts",
     ),
     Mutant(
         "data: the only sample of a class is held out for calibration",
