@@ -18,7 +18,7 @@ import torch
 
 from labelkin.runs import DataCache, RunSpec, train_run
 from labelkin.training import Settings, Trained, decide_test
-from labelkin.training._decisions import Calibration, fitted_temperature
+from labelkin.training._final_metrics import Calibration, fitted_temperature
 
 SHARES = (0.02, 0.05, 0.1)
 OBJECTIVES = ("one-hot", "label-embedding")

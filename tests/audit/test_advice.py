@@ -12,9 +12,9 @@ import torch
 from labelkin import Taxonomy, decide
 from labelkin.audit import Audit, Crm, Difference, Fallback, FallbackPoint, Saving, audit
 from labelkin.audit._advice import advise, fallback_sentence
+from labelkin.audit._measures import saving
 from labelkin.audit._risk import MOST_LEVELS, expected_risk, level_risks
 from labelkin.audit._scores import Scores
-from labelkin.audit._statistics import saving
 
 PAIRS = Taxonomy.from_nested({"a": {"aa": ["0", "1"], "ab": ["2", "3"]}, "b": {"ba": ["4", "5"], "bb": ["6", "7"]}})
 

@@ -19,9 +19,9 @@ from sklearn.metrics import accuracy_score, top_k_accuracy_score
 from labelkin import Taxonomy, metrics
 from labelkin.audit import Audit, Difference, audit
 from labelkin.audit._confusion_tree import class_confusions
+from labelkin.audit._measures import mean_interval, ratio_difference, share_interval
 from labelkin.audit._predictions import Predictions, check_predictions, read_raw
 from labelkin.audit._schema import Fields
-from labelkin.audit._statistics import mean_interval, ratio_difference, share_interval
 from labelkin.audit._text import verdict
 from labelkin.decide import Temperature, split_halves
 

@@ -11,7 +11,7 @@ from labelkin import InputError
 from labelkin.comparison import Comparison, Row, crossed, decides_on_cost, paired, summarize
 from labelkin.comparison._table import comparison_as_csv, comparison_as_markdown, comparison_notes, terminal_columns
 from labelkin.runs import Outcomes, Record
-from labelkin.runs._outcomes import packed_outcomes, unpacked_outcomes
+from labelkin.runs._decisions import packed_outcomes, unpacked_outcomes
 from support.outcomes import earlier_run, run_with_costs
 
 SEEDS, SAMPLES = 4, 300

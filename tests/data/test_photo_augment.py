@@ -21,7 +21,7 @@ from labelkin.data import (
 )
 from labelkin.runs import RunSpec, train_run
 from labelkin.training import Settings
-from labelkin.training._augmentations import augmentations
+from labelkin.training._settings import augmentations
 
 PHOTO_STEPS = [RandomResizedCrop(0.3), ColorJitter(0.4), RandAugment(9), RandomErasing(0.5)]
 

@@ -14,7 +14,7 @@ from labelkin.data import load
 from labelkin.data._encoders import encoder, restored
 from labelkin.data._encoders.hashed import words_of, words_of_code
 from labelkin.data._sets import stdlib
-from labelkin.data._sets.stdlib_chapters import CHAPTERS, IMPLEMENTED_BY, MODULES
+from labelkin.data._sets.stdlib import CHAPTERS, IMPLEMENTED_BY, MODULES
 
 
 def module(name: str, count: int, *, shared: int = 0) -> str:

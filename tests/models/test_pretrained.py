@@ -16,8 +16,7 @@ import labelkin
 from labelkin._checks import InputError
 from labelkin._extras import MissingExtra
 from labelkin.models import Preprocessing, build, is_pretrained, preprocessing
-from labelkin.models._preprocessing import Prepare
-from labelkin.models._published_preprocessing import from_hf, from_timm
+from labelkin.models._preprocessing import Prepare, from_hf, from_timm
 from labelkin.runs import DataWorkspace, RunSpec, run_id
 
 NAME = "efficientnet-lite0"

@@ -9,7 +9,7 @@ import torch
 
 from labelkin import functional
 from labelkin.data import DATASETS
-from labelkin.data._inventory import inventory
+from labelkin.data._sets.sources import inventory
 from labelkin.functional import tree_index
 from labelkin.models import BACKBONES
 from labelkin.objectives import OBJECTIVES, Context

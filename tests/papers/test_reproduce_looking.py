@@ -9,7 +9,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import pdist
 
 from labelkin.comparison import compare
-from labelkin.data._inventory import inventory
+from labelkin.data._sets.sources import inventory
 from labelkin.papers import _claim_checks as looking
 from labelkin.papers import recipe, reproduce
 from labelkin.papers._claims import check

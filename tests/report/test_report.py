@@ -25,13 +25,12 @@ from labelkin.comparison import Comparison, Row, summarize
 from labelkin.report import read_comparisons, targets, write_model_page, write_report
 from labelkin.report._build_page import build_page
 from labelkin.report._groups import superclasses
-from labelkin.report._images import png_uri
+from labelkin.report._inspect_run import png_uri, subject
 from labelkin.report._leaderboard import COLUMNS, COST_COLUMNS, leaderboard
 from labelkin.report._learned import Features, feature_panels
 from labelkin.report._mistakes import costliest_part, mistakes_of
 from labelkin.report._page_model import Page, Panel
 from labelkin.report._provenance import compare_command
-from labelkin.report._subject import subject
 from labelkin.report._write import render
 from labelkin.report.figures._learning import mean_curves
 from labelkin.runs import Record, Store

@@ -11,11 +11,10 @@ import torch
 from labelkin.analysis import Activity, Memory, Points
 from labelkin.audit import audit
 from labelkin.report import figures, write_audit_page
-from labelkin.report._images import png_uri
+from labelkin.report._inspect_run import png_uri, subject
 from labelkin.report._learned import Features, class_similarity
 from labelkin.report._mistakes import mistakes_of
 from labelkin.report._page_model import Page, Panel, Verdict
-from labelkin.report._subject import subject
 from labelkin.report._write import write_page
 from labelkin.report.figures._learning import Curve
 from labelkin.structure import _catalogue as catalogue

@@ -10,7 +10,7 @@ import labelkin
 from labelkin import InputError, Taxonomy
 from labelkin.runs import RunFolder, RunSpec, Store, run_id
 from labelkin.training import Settings, costs_for
-from labelkin.training._decisions import Calibration, decide_test
+from labelkin.training._final_metrics import Calibration, decide_test
 from support.commands import call, refused
 from support.numeric import positions, values
 

@@ -16,16 +16,16 @@ from labelkin import data
 from labelkin.data import Dataset, FileSplit
 from labelkin.data._readers.images import ImageForm
 from labelkin.runs import DataCache, RunSpec
-from labelkin.runs import _shared_data as shared_data
+from labelkin.runs import _workspace as workspace
 from labelkin.runs._engines import processes
-from labelkin.runs._shared_data import FOLDER, shared, sharing
+from labelkin.runs._workspace import FOLDER, shared, sharing
 from labelkin.structure import Taxonomy
 
 READ = """
 import sys
 from pathlib import Path
 from labelkin import data
-from labelkin.runs._shared_data import shared
+from labelkin.runs._workspace import shared
 
 def load():
     with Path(sys.argv[1]).open("a") as log:
@@ -128,7 +128,7 @@ def test_without_room_for_the_file_a_process_keeps_its_own_copy(
         path.write_bytes(b"half")
         raise error
 
-    monkeypatch.setattr(shared_data.torch, "save", full)
+    monkeypatch.setattr(workspace.torch, "save", full)
     assert shared(lambda: "a", lambda: digits) is digits
     assert not list(folder.glob("*.p*"))
 

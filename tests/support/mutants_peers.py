@@ -68,7 +68,7 @@ PEER_MUTANTS = [
     ),
     Mutant(
         "tree soft labels: nodes have the values of their parents",
-        "objectives/_leaf_objective.py",
+        "objectives/_tree.py",
         "self.tree())[..., 1:]",
         "self.tree())[..., :-1]",
         "test_tree_soft_labels.py -k nodes",

@@ -65,7 +65,7 @@ ROOM_MUTANTS = [
     ),
     Mutant(
         "training: features of other samples are taken from the cache",
-        "training/_feature_cache.py",
+        "training/_frozen.py",
         "place |= {names[row]: count + i for i, row in enumerate(rows)}",
         "place |= {names[row]: count + row for row in rows}",
         "test_frozen.py -k other_splits",
@@ -79,7 +79,7 @@ ROOM_MUTANTS = [
     ),
     Mutant(
         "runs: shared files are unpickled whatever they hold",
-        "runs/_shared_data.py",
+        "runs/_workspace.py",
         "torch.load(path, mmap=True, weights_only=True)",
         "torch.load(path, mmap=True, weights_only=False)",
         "test_shared_data.py -k neither_kept",
@@ -240,7 +240,7 @@ ROOM_MUTANTS = [
     ),
     Mutant(
         "training: costs are read by answer and true class",
-        "training/_decisions.py",
+        "training/_final_metrics.py",
         "return costs.double()[target, answer]",
         "return costs.double()[answer, target]",
         "test_own_costs.py -k slow_loop",
@@ -282,7 +282,7 @@ ROOM_MUTANTS = [
     ),
     Mutant(
         "metrics: a class that is only predicted has no F1",
-        "metrics/_balanced.py",
+        "metrics/_basic.py",
         "(2 * right / both)[both > 0]",
         "(2 * right / both)[true > 0]",
         "test_imbalance.py -k scikit_learn",
@@ -394,7 +394,7 @@ ROOM_MUTANTS = [
     ),
     Mutant(
         "audit: the saving is relative to the cost after it",
-        "audit/_statistics.py",
+        "audit/_measures.py",
         "ratio = float(left.sum() / spent.sum())",
         "ratio = float(spent.sum() / left.sum())",
         "test_advice.py -k saving",
@@ -436,7 +436,7 @@ ROOM_MUTANTS = [
     ),
     Mutant(
         "data: samples of the training are not recognized",
-        "data/_seen.py",
+        "data/_content.py",
         'return torch.isin(_contents(inputs), known["digests"])',
         "return torch.zeros(len(positions), dtype=torch.bool)",
         "test_evaluation.py -k counted",
@@ -450,7 +450,7 @@ ROOM_MUTANTS = [
     ),
     Mutant(
         "training: a state at a negative step is trained from",
-        "training/_state_check.py",
+        "training/_loop_checks.py",
         "0 <= value <= most",
         "value <= most",
         "test_damaged_runs.py -k damaged_state",
@@ -688,7 +688,7 @@ ROOM_MUTANTS = [
     ),
     Mutant(
         "audit: Wilson's interval is not centered",
-        "audit/_statistics.py",
+        "audit/_measures.py",
         "(share + spread / 2)",
         "(share + spread)",
         f"{AUDIT} -k intervals",
@@ -933,7 +933,7 @@ ROOM_MUTANTS = [
     ),
     Mutant(
         "training: decisions are made before the temperature",
-        "training/_decisions.py",
+        "training/_final_metrics.py",
         "clamp(min=LEAST_SCORE) / self.temperature, -1)",
         "clamp(min=LEAST_SCORE), -1)",
         f"{CALIBRATED} -k loop_over_samples",
@@ -1122,7 +1122,7 @@ ROOM_MUTANTS = [
     ),
     Mutant(
         "export: a coverage is exported as one threshold for all subtrees",
-        "decide/_traceable.py",
+        "decide/_answers.py",
         "self.least[nodes[:, self.step]]",
         "self.least[nodes[:, 0]]",
         "test_export.py -k traceable_rule",
@@ -1206,7 +1206,7 @@ ROOM_MUTANTS = [
     ),
     Mutant(
         "folds: severities are pooled by samples instead of mistakes",
-        "comparison/_folds.py",
+        "comparison/_summary.py",
         "size * (1 - final.get(accuracy, nan)) if accuracy else float(size)",
         "float(size)",
         "test_cost.py -k folds_are_pooled",
@@ -1339,35 +1339,35 @@ ROOM_MUTANTS = [
     ),
     Mutant(
         "runs: data with a tree are not shared",
-        "runs/_shared_data.py",
+        "runs/_workspace.py",
         "PARTS += sorted(",
         "sorted(",
         "test_shared_data.py -k with_a_tree",
     ),
     Mutant(
         "runs: every process keeps a copy of the data",
-        "runs/_shared_data.py",
+        "runs/_workspace.py",
         "if folder is None:",
         "if True:",
         "test_shared_data.py -k second_process",
     ),
     Mutant(
         "runs: half a file of shared data is left on a full disk",
-        "runs/_shared_data.py",
+        "runs/_workspace.py",
         "part.unlink(missing_ok=True)",
         "pass",
         "test_shared_data.py -k without_room",
     ),
     Mutant(
         "training: an optimizer without betas is trained from",
-        "training/_state_check.py",
+        "training/_loop_checks.py",
         "if missing := sorted(own.keys() - loaded.keys()):",
         "if missing := sorted(own.keys() - own.keys()):",
         "test_damaged_runs.py -k damaged_tensors",
     ),
     Mutant(
         "training: an optimizer with empty averages is trained from",
-        "training/_state_check.py",
+        "training/_loop_checks.py",
         "may_be_empty = isinstance(optimizer, SGD) and",
         "may_be_empty = True or",
         "test_damaged_runs.py -k damaged_tensors",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from labelkin.runs import Outcomes, Record
-from labelkin.runs._outcomes import packed_outcomes
+from labelkin.runs._decisions import packed_outcomes
 from labelkin.runs._results_file import StoredRecord
 
 SETTINGS = {"epochs": 2, "batch_size": 64}

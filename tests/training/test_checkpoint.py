@@ -124,7 +124,7 @@ def test_a_finished_run_keeps_no_training_state_and_is_read_again(digits, tmp_pa
 
 @pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.SGD])
 def test_the_state_of_an_optimizer_fits_parameters_of_any_shape(kind):
-    from labelkin.training._state_check import load_optimizer
+    from labelkin.training._loop_checks import load_optimizer
 
     def optimizer(*shapes):
         parameters = [torch.nn.Parameter(torch.ones(shape)) for shape in shapes]

@@ -15,7 +15,6 @@ from labelkin.data import ArraySplit, Dataset, Normalize, content_digests
 from labelkin.data._content import file_digests
 from labelkin.runs import RunSpec, run_id
 from labelkin.training import Settings
-from labelkin.training import _feature_cache as feature_cache
 from labelkin.training import _frozen as frozen
 from labelkin.training._frozen import frozen_dataset
 
@@ -123,10 +122,10 @@ def test_damaged_features_are_computed_again(digits, cache):
 def test_the_cache_forgets_the_features_that_were_not_used_for_the_longest_time(digits, cache, monkeypatch):
     frozen_dataset(digits, net(), device=CPU)
     old = files(cache)
-    monkeypatch.setattr(feature_cache, "MOST_BYTES", sum(file.stat().st_size for file in old))
+    monkeypatch.setattr(frozen, "MOST_BYTES", sum(file.stat().st_size for file in old))
     frozen_dataset(digits, net(1), device=CPU)
     assert not old & files(cache)
-    assert sum(file.stat().st_size for file in files(cache)) <= feature_cache.MOST_BYTES
+    assert sum(file.stat().st_size for file in files(cache)) <= frozen.MOST_BYTES
 
 
 def test_an_unreadable_image_has_no_features(tmp_path):
@@ -187,7 +186,7 @@ def test_a_sample_that_occurs_twice_is_computed_once(digits, cache):
     repeated = dataclasses.replace(digits, test=digits.test.take(twice), normalization=digits.normalize)
     found = frozen_dataset(repeated, net(), device=CPU)
     assert torch.equal(found.test.inputs[0], found.test.inputs[2])
-    kept = [feature_cache._read(file)[0] for file in files(cache)]
+    kept = [frozen._read(file)[0] for file in files(cache)]
     names = [name for own in kept for name in own]
     assert len(names) == len(set(names))
 

@@ -16,7 +16,7 @@ from labelkin import KinClassifier, data
 from labelkin.functional import _collectives as collectives
 from labelkin.objectives import _validation as inputs
 from labelkin.training import Classify, Diverged, Settings, Trainer
-from labelkin.training._loss_sum import LossSum
+from labelkin.training._steps import LossSum
 
 # Operators that make the host wait for a GPU: reading a number, and results whose size depends on values.
 SYNCS = {"_local_scalar_dense", "is_nonzero", "nonzero", "masked_select", "equal", "unique", "_unique2"}

@@ -16,7 +16,7 @@ from labelkin.audit._advice import advise
 from labelkin.audit._confusion_tree import LEAST_CLASSES, Structure, class_confusions, has_structure, structure
 from labelkin.audit._decisions import Scaling, calibration, crm, fallback, fit_temperature
 from labelkin.audit._doubts import first_matches, questions
-from labelkin.audit._measures import basics, cost, hierarchy, worst
+from labelkin.audit._measures import LEAST_SAMPLES, basics, cost, hierarchy, split_if_enough, worst
 from labelkin.audit._names import (
     FROM_TREE,
     TreeChoice,
@@ -26,11 +26,9 @@ from labelkin.audit._names import (
     load_taxonomy,
     restrict_tree,
 )
-from labelkin.audit._predictions import Predictions, Source, check_predictions, read_raw
+from labelkin.audit._predictions import Predictions, Source, check_predictions, read_raw, read_run
 from labelkin.audit._read_files import read_arrays
-from labelkin.audit._read_run import read_run
 from labelkin.audit._schema import Fields, Kind
-from labelkin.audit._statistics import LEAST_SAMPLES, split_if_enough
 from labelkin.decide import Halves
 from labelkin.structure import Taxonomy
 from labelkin.training import costs_in_order, read_costs

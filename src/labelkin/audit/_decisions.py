@@ -11,11 +11,10 @@ from torch import Tensor
 from labelkin import metrics
 from labelkin.audit._decision_findings import Crm, Fallback, FallbackPoint
 from labelkin.audit._findings import Calibrated, Calibration, Reliability
-from labelkin.audit._measures import BEST
+from labelkin.audit._measures import BEST, mean_difference, ratio_difference, saving
 from labelkin.audit._predictions import Predictions
 from labelkin.audit._risk import level_risks
 from labelkin.audit._scores import Scores
-from labelkin.audit._statistics import mean_difference, ratio_difference, saving
 from labelkin.decide import (
     Decided,
     Halves,

@@ -13,9 +13,8 @@ from labelkin.cli._errors import ErrorGroup
 from labelkin.cli._lists import app as data_app
 from labelkin.cli._lists import backbones, objectives
 from labelkin.cli._report import report, reproduce
-from labelkin.cli._run import diagnose, evaluate, export, inspect, predict, translate
+from labelkin.cli._run import diagnose, evaluate, export, inspect, predict, serve, translate
 from labelkin.cli._runs import app as runs_app
-from labelkin.cli._serve import serve
 from labelkin.cli._taxonomy import app as taxonomy_app
 from labelkin.cli._train import train
 

@@ -1,4 +1,4 @@
-"""Commands on a finished run: evaluate, predict, export, translate, inspect and diagnose."""
+"""Commands on a finished run: evaluate, predict, export, serve, translate, inspect and diagnose."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from labelkin.analysis import Diagnosis
+
 
 OnError = Literal["stop", "skip"]
 Run = Annotated[Path, Argument(help="Folder of a finished run.")]
@@ -238,4 +239,36 @@ def _diagnosis(run: Path, reference: Path | None) -> Diagnosis:
         outputs["target"],
         taxonomy=predictor.taxonomy,
         reference=None if plain is None else plain["scores"],
+    )
+
+
+def serve(
+    run: Annotated[Path, Argument(help="Folder of a finished run on images, texts or rows of features.")],
+    decide: RunRule = None,
+    threshold: RunThreshold = None,
+    coverage: RunCoverage = None,
+    costs: RunCosts = None,
+    host: Annotated[
+        str,
+        Option(help="Address to listen at. Other than this machine's own, requests need the token that is printed."),
+    ] = "127.0.0.1",
+    port: Annotated[int, Option(help="Port to listen at; 0 for any free one.")] = 8765,
+) -> None:
+    """Serve a run on a local web page, and as JSON: drop a photo, or paste a text or a row of features.
+
+    The page shows the answer, its path in the class tree with probabilities, and what other rules would answer.
+    """
+    from labelkin.serve import serve as run_server
+
+    matrix = costs_of_run(costs, run)
+    say_caveats(run, coverage)
+    run_server(
+        run,
+        host=host,
+        port=port,
+        decide=decide,
+        threshold=threshold,
+        coverage=coverage,
+        costs=matrix,
+        say=say,
     )

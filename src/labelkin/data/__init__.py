@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from labelkin.data._content import DIGEST as DIGEST
     from labelkin.data._content import content_digests as content_digests
     from labelkin.data._content import file_digests as file_digests
+    from labelkin.data._content import sample_digests as sample_digests
+    from labelkin.data._content import seen_before as seen_before
     from labelkin.data._dataset import ArraySplit as ArraySplit
     from labelkin.data._dataset import Dataset as Dataset
     from labelkin.data._dataset import FileSplit as FileSplit
@@ -40,8 +42,6 @@ if TYPE_CHECKING:
     from labelkin.data._fingerprint import hash_lines as hash_lines
     from labelkin.data._fingerprint import listing_digest as listing_digest
     from labelkin.data._held_out import read_held_out as read_held_out
-    from labelkin.data._inventory import fetch_by_name as fetch_by_name
-    from labelkin.data._inventory import inventory as inventory
     from labelkin.data._loading import PARTIAL as PARTIAL
     from labelkin.data._loading import load as load
     from labelkin.data._loading import reads_image_files as reads_image_files
@@ -77,12 +77,12 @@ if TYPE_CHECKING:
     from labelkin.data._readers.rows import read_rows as read_rows
     from labelkin.data._readers.texts import TextSplit as TextSplit
     from labelkin.data._readers.texts import without_words as without_words
-    from labelkin.data._seen import sample_digests as sample_digests
-    from labelkin.data._seen import seen_before as seen_before
     from labelkin.data._sets.sources import DATASETS as DATASETS
     from labelkin.data._sets.sources import MULTI30K as MULTI30K
     from labelkin.data._sets.sources import MULTI30K_PLACE as MULTI30K_PLACE
     from labelkin.data._sets.sources import Source as Source
+    from labelkin.data._sets.sources import fetch_by_name as fetch_by_name
+    from labelkin.data._sets.sources import inventory as inventory
     from labelkin.data._sets.sources import is_corpus as is_corpus
     from labelkin.data._sets.text_trees import out_of_scope as out_of_scope
     from labelkin.data._splits import LEAST_CALIBRATION as LEAST_CALIBRATION
@@ -126,12 +126,12 @@ __getattr__, __dir__, __all__ = lazy_exports(
     internal={
         "_augment": ["PRESETS"],
         "_batches": ["Visits"],
-        "_content": ["DIGEST", "content_digests", "file_digests"],
+        "_content": ["DIGEST", "content_digests", "file_digests", "sample_digests", "seen_before"],
         "_dataset": ["class_names"],
         "_encoders": ["Tokens", "restored"],
         "_fingerprint": ["digest", "fingerprint", "folder_content", "hash_lines", "listing_digest"],
         "_held_out": ["read_held_out"],
-        "_inventory": ["fetch_by_name", "inventory"],
+        "_sets.sources": ["fetch_by_name", "inventory", "MULTI30K", "MULTI30K_PLACE", "is_corpus"],
         "_loading": ["PARTIAL", "reads_image_files"],
         "_mixing": ["MIXINGS", "Mixing"],
         "_locate": ["derived_folder", "find_or_download"],
@@ -143,8 +143,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_readers.images": ["OnError", "decoder_errors"],
         "_readers.rows": ["read_rows"],
         "_readers.texts": ["without_words"],
-        "_seen": ["sample_digests", "seen_before"],
-        "_sets.sources": ["MULTI30K", "MULTI30K_PLACE", "is_corpus"],
         "_splits": ["LEAST_CALIBRATION", "calibration_part"],
         "_unlabeled": ["SampleFormat", "UnlabeledBatch", "read_unlabeled", "sample_format"],
     },

@@ -4,6 +4,7 @@ from labelkin.decide._answers import ANSWER_KINDS as ANSWER_KINDS
 from labelkin.decide._answers import RULES as RULES
 from labelkin.decide._answers import Answers, FittedRule, Rule
 from labelkin.decide._answers import RuleName as RuleName
+from labelkin.decide._answers import TraceableRule as TraceableRule
 from labelkin.decide._answers import choose_rule as choose_rule
 from labelkin.decide._answers import class_nodes as class_nodes
 from labelkin.decide._best_answer import best_answer, expected_values
@@ -11,15 +12,13 @@ from labelkin.decide._choices import restrict
 from labelkin.decide._ensemble import hierarchical_ensemble
 from labelkin.decide._explain import Explanation, Step, explain
 from labelkin.decide._fallback import OperatingCurve, fallback, operating_curve
-from labelkin.decide._guarantee import GuaranteedFallback
+from labelkin.decide._guarantee import GuaranteedFallback, Halves, split_halves
 from labelkin.decide._guarantee import GuaranteeKind as GuaranteeKind
-from labelkin.decide._halves import Halves, split_halves
 from labelkin.decide._least_cost import argmax, expected_costs, least_cost, least_cost_top_k
 from labelkin.decide._level_temperatures import LevelTemperatures
 from labelkin.decide._rules import Decided, Rules, compare_rules
 from labelkin.decide._shift import Shift, check_shift
 from labelkin.decide._temperature import Temperature
-from labelkin.decide._traceable import TraceableRule as TraceableRule
 from labelkin.decide._tree_sums import node_probs
 
 __all__ = [

@@ -1,4 +1,7 @@
-"""A decision rule as one object: a class, by probability or by expected cost, or a node of the tree that is sure enough."""
+"""A decision rule as one object: a class, by probability or by expected cost, or a node of the tree that is sure enough.
+
+`TraceableRule` is the same as a module without branches on values, which `torch.export` and ONNX can trace.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -6,15 +9,14 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from labelkin._checks import InputError, check_choice, check_number, counted
-from labelkin.decide._fallback import fallback
-from labelkin.decide._guarantee import GuaranteedFallback, GuaranteeKind, least_samples
-from labelkin.decide._halves import split_halves
-from labelkin.decide._least_cost import argmax, least_cost
+from labelkin.decide._fallback import deepest, fallback, ways_down
+from labelkin.decide._guarantee import GuaranteedFallback, GuaranteeKind, least_samples, split_halves
+from labelkin.decide._least_cost import argmax, least_cost, rounding_of
 from labelkin.decide._temperature import Temperature
-from labelkin.decide._tree_sums import node_probs
+from labelkin.decide._tree_sums import expected_distances, node_probs, sums_below
 from labelkin.structure import Taxonomy
 
 RuleName = Literal["argmax", "crm", "fallback"]
@@ -249,3 +251,48 @@ def class_nodes(positions: Tensor, taxonomy: Taxonomy | None) -> Tensor:
 
 def _at(probs: Tensor, places: Tensor) -> Tensor:
     return probs.gather(-1, places.unsqueeze(-1)).squeeze(-1)
+
+
+class TraceableRule(nn.Module):
+    """Decide as `Rule.answer` does, without checks of the probabilities.
+
+    The sums over the tree are those of the other functions of this package. The only difference: among answers whose
+    expected costs are equal up to rounding, this compares each with the least, and `least_cost` compares neighbors.
+
+    Args:
+        rule: The rule, with a taxonomy.
+    """
+
+    leaves: Tensor
+    costs: Tensor | None
+    least: Tensor | None
+
+    def __init__(self, rule: Rule) -> None:
+        super().__init__()
+        assert rule.taxonomy is not None
+        self.name, self.tree, guarantee = rule.name, rule.taxonomy, rule.guarantee
+        self.threshold = THRESHOLD if rule.threshold is None else float(rule.threshold)
+        paid = self.tree if rule.costs is None else rule.costs
+        self.rounding = rounding_of(paid, len(self.tree.leaves))
+        self.step = 0 if guarantee is None else guarantee.step(self.tree)
+        self.register_buffer("leaves", torch.from_numpy(self.tree.leaves.copy()))
+        self.register_buffer("costs", None if rule.costs is None else rule.costs.double())
+        self.register_buffer("least", None if guarantee is None else guarantee.least(self.tree))
+
+    def forward(self, probs: Tensor) -> Answers:
+        """Return the answers for (n, K) probabilities in float64."""
+        if self.name == "fallback":
+            below = sums_below(probs, self.tree).T
+            nodes, walked = ways_down(below, self.tree)
+            least: float | Tensor = self.threshold
+            if self.least is not None:
+                least = self.least[nodes[:, self.step]].unsqueeze(-1)
+            answer = deepest(nodes, walked, least)
+            return Answers(answer, below.gather(-1, answer.unsqueeze(-1)).squeeze(-1))
+        best = probs.argmax(-1) if self.name == "argmax" else self._least_cost(probs)
+        return Answers(self.leaves[best], probs.gather(-1, best.unsqueeze(-1)).squeeze(-1))
+
+    def _least_cost(self, probs: Tensor) -> Tensor:
+        expected = expected_distances(probs, self.tree, "height") if self.costs is None else probs @ self.costs
+        tied = expected <= expected.amin(-1, keepdim=True) + self.rounding
+        return torch.where(tied, probs, -1.0).argmax(-1)

@@ -1,25 +1,64 @@
 """Fallback with a guarantee: right, or no answer, with a chosen probability (conformal prediction).
 
-Hierarchical selective classification (Goren et al., 2024) with split conformal thresholds (Vovk et al., 2005).
+Hierarchical selective classification (Goren et al., 2024) with split conformal thresholds (Vovk et al., 2005). Temperature and
+threshold come from two disjoint halves of the held-out samples.
 """
 
 import math
 import warnings
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_choice, check_number, counted, listed
+from labelkin._checks import InputError, check_choice, check_count, check_number, counted, listed
 from labelkin.decide._fallback import deepest, ways_down
 from labelkin.decide._validation import check_node_probs, check_target
 from labelkin.structure import Taxonomy
 
 GuaranteeKind = Literal["all", "predicted", "true"]
 KINDS: tuple[GuaranteeKind, ...] = ("all", "predicted", "true")
+
+
+class Halves(NamedTuple):
+    """Sample positions of the half that values are fitted on, and of the half that they are measured on.
+
+    Example:
+        >>> from labelkin import decide
+        >>> halves = decide.split_halves(4, seed=0)
+        >>> sorted([*halves.fitted.tolist(), *halves.measured.tolist()])
+        [0, 1, 2, 3]
+    """
+
+    fitted: Tensor
+    measured: Tensor
+
+
+def split_halves(count: int, seed: int = 0) -> Halves:
+    """Split `count` samples into two disjoint random halves.
+
+    A guarantee needs the second half for itself: fit the temperature on `fitted` and the threshold of `GuaranteedFallback` on
+    `measured`. The split must be random, since samples are often stored in the order of their classes.
+
+    Args:
+        count: The number of samples, at least 2. With an odd number, `measured` has one more.
+        seed: The seed of the split.
+
+    Returns:
+        The positions of both halves, each in ascending order.
+
+    Example:
+        >>> from labelkin import decide
+        >>> [len(half) for half in decide.split_halves(101)]
+        [50, 51]
+    """
+    check_count("count", count, least=2)
+    check_count("seed", seed, least=0)
+    order = torch.randperm(int(count), generator=torch.Generator().manual_seed(int(seed)))
+    return Halves(order[: count // 2].sort().values, order[count // 2 :].sort().values)
 
 
 @dataclass

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from labelkin._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from labelkin.metrics._balanced import balanced_accuracy as balanced_accuracy
-    from labelkin.metrics._balanced import macro_f1 as macro_f1
     from labelkin.metrics._basic import accuracy as accuracy
+    from labelkin.metrics._basic import balanced_accuracy as balanced_accuracy
     from labelkin.metrics._basic import expected_cost as expected_cost
+    from labelkin.metrics._basic import macro_f1 as macro_f1
     from labelkin.metrics._basic import mistake_severity as mistake_severity
     from labelkin.metrics._basic import ordinal_mse as ordinal_mse
     from labelkin.metrics._basic import summary as summary
@@ -59,8 +59,16 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
-        "_balanced": ["balanced_accuracy", "macro_f1"],
-        "_basic": ["accuracy", "expected_cost", "mistake_severity", "ordinal_mse", "summary", "top_k_accuracy"],
+        "_basic": [
+            "balanced_accuracy",
+            "macro_f1",
+            "accuracy",
+            "expected_cost",
+            "mistake_severity",
+            "ordinal_mse",
+            "summary",
+            "top_k_accuracy",
+        ],
         "_calibration": ["Calibration", "brier_score", "expected_calibration_error"],
         "_curves": ["auac", "epochs_saved"],
         "_hierarchical": [

@@ -26,8 +26,7 @@ from labelkin.models import (
 )
 from labelkin.models._blocks import Backbone, Builder, checked_shape
 from labelkin.models._efficientnet import SIDES, efficientnet_lite0, expected_images
-from labelkin.models._preprocessing import Prepare, Preprocessing
-from labelkin.models._published_preprocessing import hf_preprocessing, takes_texts, timm_preprocessing
+from labelkin.models._preprocessing import Prepare, Preprocessing, hf_preprocessing, takes_texts, timm_preprocessing
 from labelkin.models._residual_head import ResidualHead
 from labelkin.models._third_party import hf_backbone, hf_config, timm_backbone, timm_config
 

@@ -14,7 +14,7 @@ from labelkin.objectives._hierarchical import ConvexHierarchical, Hierarchical
 from labelkin.objectives._hierarchical_ensemble import HierarchicalEnsemble
 from labelkin.objectives._kin import Kin
 from labelkin.objectives._label_embedding import CompressedLabelEmbedding, LabelEmbedding
-from labelkin.objectives._label_embedding_parts import TwoHeads
+from labelkin.objectives._label_embedding_closed import TwoHeads
 from labelkin.objectives._mixed import MixedCrossEntropy
 from labelkin.objectives._online_smoothing import OnlineLabelSmoothing
 from labelkin.objectives._pretrained_embedding import PretrainedLabelEmbedding

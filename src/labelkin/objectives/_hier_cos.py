@@ -10,8 +10,8 @@ from labelkin._checks import check_number
 from labelkin.functional import subspace_scores, subspace_terms
 from labelkin.objectives import _validation as inputs
 from labelkin.objectives._batch import Batch, Loss
-from labelkin.objectives._leaf_objective import LeafObjective
 from labelkin.objectives._options import Shared
+from labelkin.objectives._tree import LeafObjective
 from labelkin.objectives._tree_buffers import in_class_order
 from labelkin.structure import Taxonomy
 

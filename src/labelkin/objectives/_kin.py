@@ -18,7 +18,7 @@ from labelkin.functional import (
 from labelkin.objectives._base import Objective
 from labelkin.objectives._batch import Batch, Loss
 from labelkin.objectives._label_embedding import LabelEmbedding
-from labelkin.objectives._label_embedding_parts import TwoHeads
+from labelkin.objectives._label_embedding_closed import TwoHeads
 from labelkin.objectives._options import CommonShared
 from labelkin.objectives._tree_buffers import in_class_order
 from labelkin.structure import Taxonomy

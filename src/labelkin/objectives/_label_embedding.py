@@ -20,8 +20,7 @@ from labelkin.objectives import _validation as inputs
 from labelkin.objectives._base import Objective
 from labelkin.objectives._batch import Batch, Loss
 from labelkin.objectives._label_embedding_chunked import CHUNK, in_chunks
-from labelkin.objectives._label_embedding_closed import LowRankEmbedding, WholeEmbedding
-from labelkin.objectives._label_embedding_parts import Sums, TwoHeads
+from labelkin.objectives._label_embedding_closed import LowRankEmbedding, Sums, TwoHeads, WholeEmbedding
 from labelkin.objectives._options import FlatShared
 
 if TYPE_CHECKING:

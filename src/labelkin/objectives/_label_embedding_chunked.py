@@ -18,7 +18,7 @@ from labelkin.objectives._label_embedding_closed import Walked, closed_walk, has
 
 if TYPE_CHECKING:
     from labelkin.objectives._label_embedding import LabelEmbedding
-    from labelkin.objectives._label_embedding_parts import Sums
+    from labelkin.objectives._label_embedding_closed import Sums
 
 CHUNK = 2**22  # entries of one output: 16 MiB of float32
 TERMS = ("hard", "soft", "similarity", "confidence", "embedding")

@@ -1,4 +1,6 @@
-"""The loss of the label embedding network in chunks of samples, with gradients in closed form instead of autograd."""
+"""The loss of the label embedding network: its outputs, the sums over samples of which it is made, and the loss in chunks
+of samples with gradients in closed form instead of autograd.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,32 @@ from torch import Tensor, nn
 from labelkin.functional import is_soft, kernels
 from labelkin.objectives import _validation as inputs
 from labelkin.objectives._batch import Batch
-from labelkin.objectives._label_embedding_parts import Sums, TwoHeads
 
 if TYPE_CHECKING:
     from labelkin.objectives._label_embedding import LabelEmbedding
 
 LARGER_ON_CUDA = 4  # a chunk there, in chunks on the CPU
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+class TwoHeads(NamedTuple):
+    """The outputs of a label embedding network, each (..., K)."""
+
+    z1: Tensor  # predicts
+    z2: Tensor  # learns which classes are similar; no gradient reaches the backbone
+
+
+class Sums(NamedTuple):
+    """The terms summed over the samples of this process, with the weight of all samples and of those z2 gets right."""
+
+    hard: Tensor
+    soft: Tensor
+    similarity: Tensor
+    confidence: Tensor
+    embedding: Tensor
+    tree: Tensor  # one sum for each tree term
+    weight: Tensor
+    right: Tensor
 
 
 class Walked(NamedTuple):

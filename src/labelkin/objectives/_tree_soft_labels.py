@@ -10,9 +10,9 @@ from torch import Tensor
 from labelkin._checks import check_choice
 from labelkin.objectives import _validation as inputs
 from labelkin.objectives._batch import Batch, Loss
-from labelkin.objectives._leaf_objective import LeafObjective
 from labelkin.objectives._options import Shared
 from labelkin.objectives._semantic_smoothing import row_losses
+from labelkin.objectives._tree import LeafObjective
 from labelkin.relations import tree_targets
 from labelkin.structure import DISTANCES, DistanceKind, Taxonomy
 

@@ -11,8 +11,8 @@ from labelkin._checks import check_choice, check_number
 from labelkin.functional import cosine_to_vectors, cross_entropy, frame_vectors
 from labelkin.objectives import _validation as inputs
 from labelkin.objectives._batch import Batch, Loss
-from labelkin.objectives._leaf_objective import LeafObjective
 from labelkin.objectives._options import Shared
+from labelkin.objectives._tree import LeafObjective
 from labelkin.structure import DISTANCES, DistanceKind, Taxonomy
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from labelkin.papers._format import reproduction_as_markdown as reproduction_as_markdown
     from labelkin.papers._format import reproduction_notes as reproduction_notes
     from labelkin.papers._format import reproduction_tables as reproduction_tables
-    from labelkin.papers._method_evidence import method_evidence as method_evidence
+    from labelkin.papers._leaderboard import method_evidence as method_evidence
     from labelkin.papers._published import published_figure as published_figure
     from labelkin.papers._published import published_paper as published_paper
     from labelkin.papers._published import published_table as published_table
@@ -34,7 +34,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_run_recipe": ["reproduce"],
     },
     internal={
-        "_method_evidence": ["method_evidence"],
+        "_leaderboard": ["method_evidence"],
         "_recipe": ["list_recipes", "listing_as_dict"],
     },
 )

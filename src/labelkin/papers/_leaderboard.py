@@ -1,5 +1,9 @@
-"""Generate docs/leaderboard.md: objectives by the cost of their calibrated decisions, over all data sets."""
+"""Generate docs/leaderboard.md: objectives by the cost of their calibrated decisions, over all data sets.
 
+The page of each objective takes its own rows from here.
+"""
+
+import os
 from collections.abc import Sequence
 from math import isnan, nan
 from statistics import fmean
@@ -8,8 +12,8 @@ from typing import NamedTuple
 from labelkin._checks import counted
 from labelkin.comparison import DECIDING, REFERENCE, Row, decides_on_cost, paired
 from labelkin.papers._format import UNDEFINED, markdown_table
-from labelkin.papers._settings import Setting, settings_of
-from labelkin.runs import Results
+from labelkin.papers._settings import Setting, by_objective, outcome, points, settings_of
+from labelkin.runs import Results, read_results
 
 INTRODUCTION = """# Leaderboard
 
@@ -188,3 +192,27 @@ def _reason(setting: Setting) -> str:
     if setting.follow_up:
         return "planned after results on the same data had been seen"
     return setting.reference.basis
+
+
+HEADINGS = (
+    *("setting", "options", "n", f"accuracy against {REFERENCE}, points", "accuracy is"),
+    *(f"cost of decisions against {REFERENCE} %", "cost is"),
+)
+
+
+def method_evidence(results: str | os.PathLike[str]) -> dict[str, str]:
+    """Return a table of the results of each objective that was compared with one-hot, by the name of the objective.
+
+    Args:
+        results: The folder of the results files.
+    """
+    found = by_objective(settings_of(read_results(results)))
+    return {name: markdown_table(HEADINGS, [_line(*pair) for pair in pairs]) for name, pairs in found.items()}
+
+
+def _line(setting: Setting, row: Row) -> tuple[str, ...]:
+    by_cost = decides_on_cost(setting.compared) and row.basis in DECIDING
+    cost = percent(row.cost_change, row.cost_change_low, row.cost_change_high) if by_cost else UNDEFINED
+    options = row.label.removeprefix(row.objective).strip()
+    verdict = shown(row) if by_cost else UNDEFINED
+    return (setting.name, options or "default", str(row.runs), points(row), outcome(row), cost, verdict)

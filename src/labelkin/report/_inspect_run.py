@@ -1,6 +1,9 @@
 """Inspect a finished run for the report: load its model, outputs and data, and record why a part is missing."""
 
+from base64 import b64encode
+from collections.abc import Sequence
 from functools import cached_property
+from io import BytesIO
 from math import isnan
 from typing import Any
 
@@ -8,21 +11,24 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError
-from labelkin.data import ArraySplit, Dataset, Normalize
-from labelkin.report._images import picture_uris
+from labelkin._extras import require
+from labelkin.data import ArraySplit, Dataset, Normalize, Split, UnreadableImage
+from labelkin.report._groups import superclasses
 from labelkin.report._learned import (
     ClassSimilarity,
     Features,
     Projection,
     class_means,
     class_similarity,
+    feature_panels,
     features_of,
     follows_tree,
+    nearest_listing,
+    similarity_panels,
     spread_over_classes,
 )
-from labelkin.report._mistakes import Mistakes, mistakes_of
-from labelkin.report._page_model import Subject
-from labelkin.report._subject import subject
+from labelkin.report._mistakes import Mistakes, costliest_part, decision_listing, mistake_panels, mistakes_of
+from labelkin.report._page_model import Costliest, Subject
 from labelkin.runs import (
     DataCache,
     Predictor,
@@ -36,10 +42,91 @@ from labelkin.runs import (
 )
 from labelkin.structure import Taxonomy
 
+NOTHING = "Not available."
+SIDE = 64  # pixels; larger images are scaled down
 EQUALLY_FAR, NO_WEIGHTS = "all label vectors are equally far apart", "the weights are missing"
 GIVEN = "the label vectors are those of the tree, not learned"
 SAMPLES = 1_000  # test samples whose features are computed
 MOST_CLASSES = 300  # larger matrices are unreadable and take megabytes
+
+
+def subject(
+    label: str,
+    taxonomy: Taxonomy,
+    *,
+    tree_named: bool = True,
+    facts: Sequence[str] = (),
+    similarity: ClassSimilarity | None = None,
+    features: Features | None = None,
+    mistakes: Mistakes | None = None,
+    images: Sequence[Sequence[str]] = (),
+    reasons: dict[str, str] | None = None,
+) -> Subject:
+    """Return the details of one model.
+
+    Args:
+        label: The name of the model.
+        taxonomy: The tree over the classes.
+        tree_named: Whether inner nodes have meaningful names; false for a tree built from data.
+        facts: Short facts shown first.
+        similarity: Class similarity.
+        features: Features of test samples.
+        mistakes: Mistakes on the test set.
+        images: Data URIs of images for each of the costliest confusions.
+        reasons: Why "similarity", "features", "mistakes" or "images" is missing.
+    """
+    groups, why = superclasses(taxonomy, named=tree_named), reasons or {}
+    learned = (
+        *similarity_panels(similarity, taxonomy, groups, why.get("similarity", NOTHING)),
+        *feature_panels(features, taxonomy, groups, why.get("features", NOTHING)),
+    )
+    panels = mistake_panels(mistakes, groups, why.get("mistakes", NOTHING))
+    return Subject(
+        label=label,
+        facts=tuple(facts),
+        learned=learned,
+        nearest=None if similarity is None else nearest_listing(similarity),
+        mistakes=panels,
+        costliest=_costliest(mistakes, images, why.get("images", ""), wide=panels[0].wide),
+        decisions=None if mistakes is None or mistakes.cost_rule is None else decision_listing(mistakes.cost_rule),
+    )
+
+
+def _costliest(mistakes: Mistakes | None, images: Sequence[Sequence[str]], why: str, *, wide: bool) -> Costliest:
+    found = costliest_part(None if mistakes is None else mistakes.costliest, images, wide=wide)
+    return found._replace(note=f"{found.note} Pictures are missing. {why}") if found.examples and why else found
+
+
+def picture_uris(split: Split, positions: Sequence[int]) -> tuple[str, ...]:
+    """Return PNG data URIs of samples; an empty tuple if the samples are not images."""
+    if len(split.shape) != 3 or split.shape[0] not in (1, 3):
+        return ()
+    return tuple(uri for position in positions if (uri := _uri(split, position)))
+
+
+def _uri(split: Split, position: int) -> str:
+    try:
+        image = split.inputs[position] if isinstance(split, ArraySplit) else split.read(position)
+    except UnreadableImage:
+        return ""
+    return png_uri(image)
+
+
+def png_uri(image: Tensor) -> str:
+    """Return an image (C, H, W) as a data URI; values other than bytes are scaled to the range from 0 to 255."""
+    pillow = require("PIL.Image", extra="data", use="pictures in a report")
+    pixels = image if image.dtype == torch.uint8 else _as_bytes(image.float())
+    array = pixels.permute(1, 2, 0).squeeze(-1).contiguous().numpy()
+    picture = pillow.fromarray(array)
+    picture.thumbnail((SIDE, SIDE))
+    file = BytesIO()
+    picture.save(file, format="PNG", optimize=True)
+    return f"data:image/png;base64,{b64encode(file.getvalue()).decode()}"
+
+
+def _as_bytes(image: Tensor) -> Tensor:
+    low, high = float(image.min()), float(image.max())
+    return ((image - low) / ((high - low) or 1.0) * 255).round().to(torch.uint8)
 
 
 class RunData:

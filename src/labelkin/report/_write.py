@@ -189,7 +189,7 @@ def write_model_page(
     Example:
         >>> import tempfile
         >>> from labelkin.report import write_model_page
-        >>> from labelkin.report._subject import subject
+        >>> from labelkin.report._inspect_run import subject
         >>> from labelkin.structure import Taxonomy
         >>> details = subject("my model", Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car", "bus"]}))
         >>> with tempfile.TemporaryDirectory() as folder:

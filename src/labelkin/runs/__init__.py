@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 from labelkin._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from labelkin.runs._api import TrainedRun as TrainedRun
-    from labelkin.runs._api import train as train
     from labelkin.runs._compatibility import NOT_OF_THE_TEST_SET as NOT_OF_THE_TEST_SET
     from labelkin.runs._compatibility import complete_settings as complete_settings
     from labelkin.runs._compatibility import current_options as current_options
     from labelkin.runs._compatibility import settings_that_count as settings_that_count
     from labelkin.runs._decisions import Decisions as Decisions
+    from labelkin.runs._decisions import Outcomes as Outcomes
     from labelkin.runs._engines import ENGINES as ENGINES
     from labelkin.runs._engines.attempt import Event as Event
     from labelkin.runs._engines.attempt import Job as Job
@@ -42,11 +41,10 @@ if TYPE_CHECKING:
     from labelkin.runs._kinds import kind_in as kind_in
     from labelkin.runs._kinds import kind_name as kind_name
     from labelkin.runs._option_help import explain_objective as explain_objective
-    from labelkin.runs._outcomes import Outcomes as Outcomes
-    from labelkin.runs._overwrite_guard import check_no_overwrite as check_no_overwrite
     from labelkin.runs._pack import Unpacked as Unpacked
     from labelkin.runs._pack import pack_runs as pack_runs
     from labelkin.runs._pack import unpack_runs as unpack_runs
+    from labelkin.runs._places import check_no_overwrite as check_no_overwrite
     from labelkin.runs._places import located as located
     from labelkin.runs._places import started_in as started_in
     from labelkin.runs._predictor import Prediction as Prediction
@@ -80,8 +78,10 @@ if TYPE_CHECKING:
     from labelkin.runs._store import Store as Store
     from labelkin.runs._store import label_for as label_for
     from labelkin.runs._store import read_record as read_record
+    from labelkin.runs._train import TrainedRun as TrainedRun
     from labelkin.runs._train import check_run as check_run
     from labelkin.runs._train import is_unfinished as is_unfinished
+    from labelkin.runs._train import train as train
     from labelkin.runs._train import train_run as train_run
     from labelkin.runs._workspace import DataCache as DataCache
     from labelkin.runs._workspace import DataWorkspace as DataWorkspace
@@ -90,16 +90,14 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
-        "_api": ["TrainedRun", "train"],
-        "_decisions": ["Decisions"],
+        "_train": ["TrainedRun", "train", "train_run"],
+        "_decisions": ["Decisions", "Outcomes"],
         "_evaluate": ["Evaluated", "evaluate"],
         "_export_model": ["Exported", "export_model"],
         "_folder": ["RunFolder"],
-        "_outcomes": ["Outcomes"],
         "_predictor": ["Prediction", "Predictor", "load_run", "run_spec"],
         "_spec": ["RunSpec"],
         "_store": ["Record", "Store"],
-        "_train": ["train_run"],
         "_workspace": ["DataCache", "DataWorkspace"],
         "_write_predictions": ["write_predictions"],
     },
@@ -112,19 +110,11 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_engines.processes": ["run_in_processes"],
         "_engines.ray": ["drop_lost_tokens", "run_on_ray"],
         "_first_choice": ["first_choice"],
-        "_identity": [
-            "check_contents",
-            "check_unchanged",
-            "data_id",
-            "folder_name",
-            "run_id",
-            "run_name",
-        ],
+        "_identity": ["check_contents", "check_unchanged", "data_id", "folder_name", "run_id", "run_name"],
         "_kinds": ["kind_in", "kind_name"],
         "_option_help": ["explain_objective"],
-        "_overwrite_guard": ["check_no_overwrite"],
+        "_places": ["check_no_overwrite", "located", "started_in"],
         "_pack": ["Unpacked", "pack_runs", "unpack_runs"],
-        "_places": ["located", "started_in"],
         "_predictor": ["calibration_of", "existing_run_folder"],
         "_run_files": ["MEASURES", "is_finished_run", "locked", "read_measures"],
         "_run_rule": ["caveats"],

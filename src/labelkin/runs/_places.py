@@ -1,12 +1,14 @@
-"""Find the files that a run names by relative paths, also from a folder other than the one it was started in."""
+"""The files that a run names: found from any folder, and never overwritten by an output."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from labelkin._checks import InputError
 from labelkin.data import DATASETS
 from labelkin.objectives import RELATIONS
+from labelkin.runs._kinds import kind_of
 from labelkin.runs._spec import ARRAY_OPTIONS, RunSpec
 from labelkin.structure import catalogue
 
@@ -69,3 +71,34 @@ def _path(value: Any, origin: Path, here: Path) -> Any:
     if not there.exists() or ((here / name).exists() and os.path.samefile(there, here / name)):
         return value
     return f"{prefix}{there}"
+
+
+def check_no_overwrite(
+    output: str | os.PathLike[str],
+    *,
+    inputs: Iterable[str | os.PathLike[str]],
+    run: str | os.PathLike[str],
+    spec: RunSpec,
+) -> None:
+    """Refuse an output that is one of the inputs, a file of the run, or a file of its training data; links are followed."""
+    if not Path(output).exists():
+        return
+    kinds = {
+        "one of the inputs": inputs,
+        "a file of the run itself": Path(run).iterdir(),
+        "a file that the run was trained on": _trained_on(spec),
+    }
+    for kind, files in kinds.items():
+        for file in files:
+            path = Path(file).expanduser()
+            if path.exists() and os.path.samefile(output, path):
+                raise InputError(
+                    f"{output}: this is {kind}, which would be overwritten; choose another name for the output."
+                )
+
+
+def _trained_on(spec: RunSpec) -> Iterator[Path]:
+    """Yield the files of the data and the other files that a spec names."""
+    yield from kind_of(spec.data).data_files(spec)
+    named = (spec.taxonomy, spec.data_options.get("labels"), *spec.options.values())
+    yield from (Path(name).expanduser() for name in named if isinstance(name, str) and name)

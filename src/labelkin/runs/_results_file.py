@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from labelkin._checks import InputError, near
 from labelkin._files import check_replaceable, csv_text, write_text
-from labelkin.runs._outcomes import Outcomes, packed_outcomes, unpacked_outcomes
+from labelkin.runs._decisions import Outcomes, packed_outcomes, unpacked_outcomes
 from labelkin.runs._run_files import read_measures
 from labelkin.runs._store import Record, readable_or_noted
 

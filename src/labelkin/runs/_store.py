@@ -14,8 +14,7 @@ from labelkin.runs._compatibility import complete_settings, current_options
 from labelkin.runs._run_files import is_locked, read_config, read_final, read_history, read_measures, read_seconds
 
 if TYPE_CHECKING:
-    from labelkin.runs._decisions import Decisions
-    from labelkin.runs._outcomes import Outcomes
+    from labelkin.runs._decisions import Decisions, Outcomes
 
 
 class Record(NamedTuple):
@@ -87,7 +86,7 @@ class Record(NamedTuple):
 
     def outcomes(self) -> "Outcomes | None":
         """Read what the decision on each test sample came to; None if the run stored no decisions."""
-        from labelkin.runs._outcomes import outcomes_of  # numpy, which listing runs does not need
+        from labelkin.runs._decisions import outcomes_of  # numpy, which listing runs does not need
 
         decisions = self.decisions()
         return None if decisions is None else outcomes_of(decisions)

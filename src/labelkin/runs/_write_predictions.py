@@ -15,7 +15,7 @@ from labelkin._checks import InputError, near
 from labelkin._files import check_replaceable, write_text
 from labelkin.data import OnError, UnlabeledBatch, read_unlabeled
 from labelkin.decide import RuleName
-from labelkin.runs._overwrite_guard import check_no_overwrite
+from labelkin.runs._places import check_no_overwrite
 from labelkin.runs._predictor import Prediction, Predictor, load_run, run_spec
 from labelkin.runs._setup import fastest_device
 

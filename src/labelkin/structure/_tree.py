@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from labelkin._checks import InputError, check_names, listed, near, with_suggestions
-from labelkin.structure._ancestry import Preorder, RangeMinima, lowest_common, preorder, range_minima
 from labelkin.structure._arrays import checked_parents, integers, positions
 from labelkin.structure._build import collapsed
-from labelkin.structure._distances import Ints
+from labelkin.structure._distances import Ints, Preorder, RangeMinima, lowest_common, preorder, range_minima
 
 
 class Tree:

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from labelkin.training._cost_files import costs_for as costs_for
     from labelkin.training._cost_files import costs_in_order as costs_in_order
     from labelkin.training._cost_files import read_costs as read_costs
-    from labelkin.training._decisions import LEAST_SCORE as LEAST_SCORE
-    from labelkin.training._decisions import PRIOR as PRIOR
-    from labelkin.training._decisions import Calibration as Calibration
-    from labelkin.training._decisions import decide_test as decide_test
-    from labelkin.training._decisions import fit_calibration as fit_calibration
     from labelkin.training._fabric import make_fabric as make_fabric
     from labelkin.training._fabric import place_of as place_of
+    from labelkin.training._final_metrics import LEAST_SCORE as LEAST_SCORE
+    from labelkin.training._final_metrics import PRIOR as PRIOR
+    from labelkin.training._final_metrics import Calibration as Calibration
+    from labelkin.training._final_metrics import decide_test as decide_test
     from labelkin.training._final_metrics import final_metrics as final_metrics
+    from labelkin.training._final_metrics import fit_calibration as fit_calibration
     from labelkin.training._fleet import Fleet as Fleet
     from labelkin.training._fleet import FleetMember as FleetMember
     from labelkin.training._fleet_check import NotBatched as NotBatched
@@ -47,7 +47,10 @@ if TYPE_CHECKING:
     from labelkin.training._packing import is_packed as is_packed
     from labelkin.training._packing import load_packed as load_packed
     from labelkin.training._packing import save_packed as save_packed
+    from labelkin.training._partial import WeightedClassify as WeightedClassify
     from labelkin.training._partial import classify as classify
+    from labelkin.training._partial import node_positions as node_positions
+    from labelkin.training._partial import standardized_dataset as standardized_dataset
     from labelkin.training._progress import Progress as Progress
     from labelkin.training._progress import Silent as Silent
     from labelkin.training._progress import progress_for as progress_for
@@ -56,9 +59,6 @@ if TYPE_CHECKING:
     from labelkin.training._task import Evaluation as Evaluation
     from labelkin.training._task import Place as Place
     from labelkin.training._task import Task as Task
-    from labelkin.training._weighted import WeightedClassify as WeightedClassify
-    from labelkin.training._weighted import node_positions as node_positions
-    from labelkin.training._weighted import standardized_dataset as standardized_dataset
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
@@ -73,11 +73,10 @@ __getattr__, __dir__, __all__ = lazy_exports(
     internal={
         "_cost_files": ["CostTable", "costs_for", "costs_in_order", "read_costs"],
         "_imbalance": ["check_logit_adjustment", "class_weights", "logit_offset"],
-        "_partial": ["classify"],
+        "_partial": ["classify", "WeightedClassify", "node_positions", "standardized_dataset"],
         "_build": ["build_model", "context_for", "resolved", "taxonomy_for"],
-        "_decisions": ["LEAST_SCORE", "PRIOR", "Calibration", "decide_test", "fit_calibration"],
+        "_final_metrics": ["LEAST_SCORE", "PRIOR", "Calibration", "decide_test", "fit_calibration", "final_metrics"],
         "_fabric": ["make_fabric", "place_of"],
-        "_final_metrics": ["final_metrics"],
         "_fleet": ["Fleet", "FleetMember"],
         "_fleet_check": ["NotBatched", "reason_against"],
         "_frozen": ["WithBackbone", "cpu_batch", "frozen_dataset", "prepared_sides"],
@@ -87,6 +86,5 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_packing": ["is_packed", "load_packed", "save_packed"],
         "_progress": ["Progress", "Silent", "progress_for"],
         "_task": ["Evaluation"],
-        "_weighted": ["WeightedClassify", "node_positions", "standardized_dataset"],
     },
 )

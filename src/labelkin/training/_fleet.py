@@ -17,11 +17,10 @@ from labelkin.training._fleet_check import NotBatched, check_scores, check_step,
 from labelkin.training._fleet_model import FleetModel
 from labelkin.training._interrupt import Diverged, Interrupted, StopAfterStep
 from labelkin.training._loop import Trained, Trainer
-from labelkin.training._loss_sum import LossSum
 from labelkin.training._optimizer import make_optimizer, optimizer_of
 from labelkin.training._progress import Progress, Silent
 from labelkin.training._settings import Settings
-from labelkin.training._steps import Workbench
+from labelkin.training._steps import LossSum, Workbench
 from labelkin.training._task import Classify, Evaluation
 
 MOST_SCORES = (

@@ -9,11 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from labelkin.data import ArraySplit, Chain, Dataset, Minibatch
-from labelkin.training._augmentations import augmentations
 from labelkin.training._fleet_convolution import products_are_faster
 from labelkin.training._fleet_model import FleetModel
 from labelkin.training._model import Model
-from labelkin.training._settings import Settings
+from labelkin.training._settings import Settings, augmentations
 from labelkin.training._steps import plain_attributes
 from labelkin.training._task import Classify
 

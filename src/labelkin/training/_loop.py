@@ -15,15 +15,22 @@ from labelkin.training._captured_steps import make_steps
 from labelkin.training._checkpoint import Checkpoint, Pace, State
 from labelkin.training._fabric import make_fabric, place_of, without_advice
 from labelkin.training._interrupt import Diverged, Interrupted, StopAfterStep
-from labelkin.training._loop_checks import check_accumulation, check_mean, check_mixing, check_patience
-from labelkin.training._loss_sum import LossSum
+from labelkin.training._loop_checks import (
+    REMEDY,
+    check_accumulation,
+    check_mean,
+    check_mixing,
+    check_patience,
+    check_progress,
+    load_optimizer,
+    load_weights,
+)
 from labelkin.training._model import Model
 from labelkin.training._optimizer import make_optimizer, match_memory_format
 from labelkin.training._packing import state_of
 from labelkin.training._progress import Progress, Silent
 from labelkin.training._settings import Settings
-from labelkin.training._state_check import REMEDY, check_progress, load_optimizer, load_weights
-from labelkin.training._steps import Workbench
+from labelkin.training._steps import LossSum, Workbench
 from labelkin.training._task import Evaluation, Task, batch_statistics
 
 

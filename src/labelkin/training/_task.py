@@ -12,12 +12,10 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from labelkin import metrics
 from labelkin.data import Batches, Dataset, Minibatch, Split, samples_at_once
 from labelkin.structure import Taxonomy
-from labelkin.training._augmentations import augmentations
-from labelkin.training._decisions import decide_test, fit_calibration
-from labelkin.training._final_metrics import final_metrics
+from labelkin.training._final_metrics import decide_test, final_metrics, fit_calibration
 from labelkin.training._fleet_model import FleetModel
 from labelkin.training._model import Model
-from labelkin.training._settings import Settings
+from labelkin.training._settings import Settings, augmentations
 
 
 @contextmanager

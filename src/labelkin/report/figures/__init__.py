@@ -5,9 +5,8 @@ The functions return `plotly.graph_objects.Figure`: change the style with `updat
 """
 
 from labelkin.report.figures._activations import activity_by_layer, kinds_of_pairs, projection
-from labelkin.report.figures._class_sizes import cost_by_class_size
 from labelkin.report.figures._comparison import accuracy_severity, decisions
-from labelkin.report.figures._decisions import cost_change, risk_coverage
+from labelkin.report.figures._decisions import cost_by_class_size, cost_change, risk_coverage
 from labelkin.report.figures._grids import confusion_counts, label_similarity
 from labelkin.report.figures._learning import learning_curves
 from labelkin.report.figures._theme import dark, template

@@ -1,19 +1,24 @@
-"""Figures of what decisions cost and how often answers are wrong, from an audit."""
+"""Figures of what decisions cost, also by class size, and how often answers are wrong."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isnan
+from typing import Any
 
 from labelkin._checks import counted
 from labelkin.audit import Crm, Difference, LevelRisk
 from labelkin.report.figures._theme import (
     ACCENT,
+    INK,
     LEGEND_ABOVE,
     MUTED,
     Figure,
     new_figure,
     series_color,
     series_dash,
+    shown,
 )
+
+NAME = 28
 
 
 def cost_change(found: Sequence[Crm]) -> Figure:
@@ -126,3 +131,39 @@ def risk_coverage(levels: Sequence[LevelRisk]) -> Figure:
 def level_name(level: LevelRisk) -> str:
     """Return the name of a level: its number of classes or groups."""
     return f"{level.groups} {'classes' if level.is_classes else 'groups'}"
+
+
+def cost_by_class_size(
+    groups: Sequence[str], costs: Mapping[str, Sequence[float]], *, reference: str | None = None
+) -> Any:
+    """Draw the mean cost of decisions on classes of different sizes, one line per objective.
+
+    Args:
+        groups: Names of the groups of classes, from rare to frequent.
+        costs: The mean cost on each group, by objective.
+        reference: The objective that is drawn in the color of the text, as in the other figures.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> from labelkin.report import figures
+        >>> figure = figures.cost_by_class_size(["5 to 20 samples", "300 samples"], {"one-hot": [1.8, 0.4], "kin": [1.5, 0.4]})
+        >>> [trace.name for trace in figure.data]
+        ['one-hot', 'kin']
+    """
+    figure = new_figure(height=420, showlegend=True, legend=LEGEND_ABOVE)
+    for place, (label, values) in enumerate(costs.items()):
+        color, name = INK if label == reference else series_color(place), shown(label, NAME)
+        figure.add_scatter(
+            x=list(groups),
+            y=list(values),
+            mode="lines+markers",
+            line={"color": color, "width": 1.5, "dash": series_dash(place)},
+            marker={"color": color, "size": 9},
+            name=name,
+            hovertemplate=f"<b>{name}</b><br>%{{x}}<br>cost %{{y:.3f}}<extra></extra>",
+        )
+    figure.update_xaxes(title_text="training samples of the true class", type="category")
+    figure.update_yaxes(title_text="mean cost (lower is better)", rangemode="tozero")
+    return figure

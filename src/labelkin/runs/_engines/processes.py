@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from labelkin.runs._engines.attempt import CRASHED, ERROR, STOP, Event, Job, Retries
 from labelkin.runs._engines.reported import Shown
-from labelkin.runs._shared_data import sharing
+from labelkin.runs._workspace import sharing
 from labelkin.training import Interrupted, Progress, Silent, StopAfterStep
 
 COMMAND = [sys.executable, "-m", "labelkin.runs._engines.worker"]
