@@ -95,7 +95,7 @@ def soft_cross_entropy(logits: Tensor, rows: Tensor, target: Tensor | None = Non
     Args:
         logits: (..., K) before the softmax.
         rows: (..., K) target of each sample. Rows need not sum to 1.
-        target: class positions or probabilities from which the rows were made. If given, the weight of masked
+        target: class positions or probabilities from which the rows were computed. If given, the weight of masked
             classes other than the target is left out; otherwise a positive entry for a masked class makes the loss infinite.
 
     Returns:
