@@ -35,7 +35,7 @@ class Reducer(nn.Module):
         return self.class_weight[batch.target].to(dtype)
 
     def _counted(self, batch: Batch, dtype: torch.dtype) -> Tensor:
-        """Return (n,) what each sample adds to the divisor of the mean."""
+        """Return the contribution (n,) of each sample to the divisor of the mean."""
         weight = batch.weight.to(dtype)
         if self.class_weight is None or self.class_weight_divisor == "samples":
             return weight
