@@ -112,11 +112,11 @@ class Stack(nn.Module):
 
 
 class FleetModel(nn.Module):
-    """Models of one backbone as one model; members whose objectives are of one kind are neighbors.
+    """Models of one backbone as one model; members whose objectives are of one kind must be adjacent.
 
     Args:
         models: The members.
-        kinds: For each member what its objective depends on besides the seed: name and options.
+        kinds: For each member, what its objective depends on besides the seed: name and options.
 
     >>> from labelkin import OneHot
     >>> fleet = FleetModel([Model(nn.Linear(2, 4), OneHot(3, features=4)) for _ in range(5)], ["one-hot"] * 5)
