@@ -131,7 +131,7 @@ def _left_out(rows: Sequence[Row]) -> list[str]:
             if earlier
             else []
         ),
-        *([f"Left out, because their scores are no probabilities: {', '.join(without)}."] if without else []),
+        *([f"Left out, because their scores are not probabilities: {', '.join(without)}."] if without else []),
         *([f"Left out, because they share no seed with the reference: {', '.join(unpaired)}."] if unpaired else []),
     ]
 
