@@ -76,7 +76,7 @@ class Advice(NamedTuple):
         headline: What to do and what it is worth, in a few words without a period; an interval is in brackets.
         evidence: A description of the headline's interval and of the samples behind it; empty if the headline has no interval.
         saved: Saved share of the cost; None if there was nothing to compare.
-        fallback: What answering with an ancestor gives, in words; empty if it was not measured.
+        fallback: A sentence on the effect of answering with an ancestor; empty if it was not measured.
 
     Example:
         >>> from labelkin.audit import audit

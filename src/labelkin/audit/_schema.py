@@ -147,8 +147,8 @@ def class_positions(labels: Sequence[str], classes: Sequence[str], *, what: str)
         if not all(label.isdecimal() for label in distinct):
             unknown = sorted(distinct - position.keys())
             raise InputError(
-                f"{what}: {counted(len(unknown), 'label')} not among the {len(classes)} classes: "
-                f"{with_suggestions(unknown, classes)}; {expected}."
+                f"{what}: {counted(len(unknown), 'label')} {'is' if len(unknown) == 1 else 'are'} not among the "
+                f"{len(classes)} classes: {with_suggestions(unknown, classes)}; {expected}."
             )
         outside = sorted({int(label) for label in distinct if int(label) >= len(classes)})
         if outside:

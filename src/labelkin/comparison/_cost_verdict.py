@@ -137,7 +137,7 @@ def _left_out(rows: Sequence[Row]) -> list[str]:
 
 
 def _why_not_cost(comparison: Comparison) -> list[str]:
-    """Say why the mean cost of a decision does not decide."""
+    """Explain why the verdict is not based on the mean cost of a decision."""
     bases = {row.basis for row in comparison.rows}
     if comparison.built_tree and bases & set(DECIDING):
         return ["Costs decide no verdict here, because the tree was built from the data; give one with --taxonomy."]

@@ -26,7 +26,7 @@ def is_soft(target: Tensor) -> bool:
 
 
 def is_masked(values: Tensor) -> Tensor:
-    """Return where logits or log-probabilities are those of masked classes: -inf or near the smallest finite number."""
+    """Return a mask of the logits or log-probabilities of masked classes: -inf or near the smallest finite number."""
     return values < torch.finfo(values.dtype).min / 4
 
 

@@ -55,7 +55,7 @@ def evaluate(
     """Evaluate a finished classification run.
 
     Samples of other data that the run was trained on are recognized by their content (streamed images by name and size). A
-    warning says how many there are, because the run knows them already.
+    warning says how many there are, because metrics on them say little about new data.
 
     Args:
         run: The folder of the run, or the result of `labelkin.train`.

@@ -119,7 +119,7 @@ def option_names(objective: str) -> list[str]:
 
 
 def options_then(objective: str, options: Mapping[str, Any], revision: int | None) -> dict[str, Any]:
-    """Return the options of a run of some revision, with the defaults of that revision if they are not today's."""
+    """Return the options of a run of some revision, with its defaults where they differ from the current ones."""
     former = FORMER_DEFAULTS.get((objective, revision or 0), {})
     if not former or OBJECTIVES[objective].revision_of(options) == revision:
         return dict(options)

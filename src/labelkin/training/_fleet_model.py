@@ -95,7 +95,8 @@ class Stack(nn.Module):
         """Return the results of all members, stacked on the first axis.
 
         Args:
-            *inputs: Arguments of the modules, with the members on axis `in_dims`; None gives all members the same.
+            *inputs: Arguments of the modules, with the members on axis `in_dims`; if that is None, all members get the same
+                arguments.
             in_dims: The axis of the members.
             **batch: Further arguments of the modules; None is not passed on.
         """
