@@ -16,7 +16,7 @@ def lazy_exports(
     Args:
         package: the package's `__name__`.
         public: submodule -> its public names; they make up `__all__`.
-        internal: submodule -> names for other rooms of labelkin, which are no part of the public interface.
+        internal: submodule -> names for other rooms of labelkin, which are not part of the public interface.
         deprecated: old name -> the name that replaces it; using the old one gives a DeprecationWarning.
     """
     homes = {name: module for part in (public, internal or {}) for module, names in part.items() for name in names}

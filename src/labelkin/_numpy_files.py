@@ -157,7 +157,7 @@ def _readable(file: Path, remedy: str | None = None) -> Iterator[None]:
         raise
     except DAMAGED as error:
         if "pickle" in str(error):
-            remedy = remedy or "save labels as text or whole numbers"
+            remedy = remedy or "save it with numpy.savez, with labels as text or whole numbers"
             raise InputError(f"{file}: contains Python objects or is not a numpy file; {remedy}.") from error
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise InputError(f"{file}: not a readable numpy file ({reason}); {remedy or 'save it again'}.") from error

@@ -260,7 +260,10 @@ def test_classes_that_the_taxonomy_lacks_are_listed_with_what_is_near(folder: Pa
     file = folder / "p.csv"
     file.write_text(table("target,kat,dog,sheep", ["kat,.7,.2,.1", "dog,.3,.3,.4"]))
     said = refused(file, "--kind", "probs", "--taxonomy", folder / "tree.json")
-    assert "2 of 3 not in the taxonomy: 'kat' (similar: 'cat'), 'sheep'." in said
+    assert (
+        "2 of 3 not in the taxonomy: 'kat' (similar: 'cat'), 'sheep'; correct the names, or add them to the tree."
+        in said
+    )
     file.write_text(table("target,cat,farm", ["cat,.7,.3"]))
     assert "'farm' is an inner node" in refused(file, "--kind", "probs", "--taxonomy", folder / "tree.json")
     file.write_text(table("target,predicted", ["cat,dgo"]))
@@ -313,7 +316,7 @@ def test_costs_without_names_or_of_another_size(folder: Path):
 @pytest.mark.parametrize("groups", [["pet", "pet", "farm"], "abc", None, [[0], [1, 2]]])
 def test_groups_of_classes_are_numbers(groups: Any):
     probs, target = torch.eye(3), torch.arange(3)
-    with pytest.raises(InputError, match="groups: expected the number of a group for each class"):
+    with pytest.raises(InputError, match="groups: expected a group number for each class"):
         metrics.superclass_accuracy(probs, target, groups)
     with pytest.raises(InputError, match="groups: "):
         metrics.superclass_accuracy_by_kmeans(probs, probs, target, groups)

@@ -338,7 +338,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "few labeled": ({"coverage": 0.99, "labeled": "held.csv"}, "at least 99 calibration samples"),
     "labeled with other classes": (
         {"source": "p.csv", "coverage": 0.9, "labeled": "p-other.csv", "columns": "p_*"},
-        "the difference is 'bus', 'tram'",
+        "only one of them has 'bus', 'tram'",
     ),
     "labeled without true classes": ({"coverage": 0.9, "labeled": "in.csv"}, "target: .* has none of"),
     "path without a tree": ({"taxonomy": None, "rule": "argmax", "explain": True}, "explain: .* pass --taxonomy"),

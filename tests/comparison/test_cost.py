@@ -180,7 +180,7 @@ def test_what_is_left_out_is_named():
     ]
     said = verdict_of(ONE_HOT, row("a", -0.15, -0.05), *others)
     assert "Left out, because their decisions on the test samples are not stored: old." in said
-    assert "Left out, because their scores are no probabilities: static." in said
+    assert "Left out, because their scores are not probabilities: static." in said
     assert "Left out, because they share no seed with the reference: apart." in said
     assert "Of " not in said  # one objective is left
 
@@ -238,7 +238,7 @@ def test_the_notes_say_whether_scores_were_calibrated():
     assert "after the scores are divided by a temperature" in calibrated
     assert "Costs are comparable only" not in calibrated
     assert "temperature" not in raw
-    assert "by the scores as they are, because the runs are not calibrated" in raw
+    assert "by unscaled scores, because the runs are not calibrated" in raw
     assert "Costs are comparable only if they are calibrated." in raw  # nothing about earlier runs: there are none
 
 
@@ -315,5 +315,5 @@ def test_damaged_outcomes_of_a_results_file_are_named(tmp_path: Path):
     assert read_results(tmp_path)[0].runs[0].outcomes() is not None
     plain["outcomes"] = {**run.config["outcomes"], "cost": "AAAA"}
     (tmp_path / "some.json").write_text(json.dumps(content))
-    with pytest.raises(InputError, match=r"some\.json: not a file of `labelkin runs export`"):
+    with pytest.raises(InputError, match=r"some\.json: not written by `labelkin runs export`"):
         read_results(tmp_path)

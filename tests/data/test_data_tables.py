@@ -154,7 +154,7 @@ def test_bad_csv(tmp_path, text, options, message):
     [
         (
             '{"a": 1, "label": "x"}\n{"a": 1}\n',
-            "line 2: expected the same keys as in the first line; the difference is 'label'",
+            "line 2: expected the same keys as in the first line; only one of the two has 'label'",
         ),
         ('{"a": 1, "label": "x"}\n{"a": 1,\n', "line 2: not JSON"),
         ("[1, 2]\n", "line 1: expected a JSON object"),

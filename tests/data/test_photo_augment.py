@@ -193,7 +193,7 @@ def test_a_run_trains_on_mixtures(names):
     plain = RunSpec(settings=Settings(epochs=2), data_options={"subset": 0.3})
     assert train_run(spec).history[-1]["loss"] > train_run(plain).history[-1]["loss"] + 0.02
     refused = RunSpec(objective="label-embedding", settings=Settings(augment=names), data_options={"subset": 0.3})
-    with pytest.raises(InputError, match=r"makes targets of class probabilities.*LabelEmbedding"):
+    with pytest.raises(InputError, match=r"turns targets into class probabilities.*LabelEmbedding"):
         train_run(refused)
 
 

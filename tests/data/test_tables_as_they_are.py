@@ -130,7 +130,10 @@ def test_what_is_no_category_is_refused_as_before(tmp_path):
 
 def test_missing_numbers_are_the_mean_of_the_training_samples(tmp_path):
     path = table(tmp_path / "t.csv")
-    with pytest.warns(UserWarning, match=r"9 values missing in column weight \(9\); the mean of the training samples"):
+    with pytest.warns(
+        UserWarning,
+        match=r"9 values missing in column weight \(9\); they are replaced by the mean of the training samples",
+    ):
         found = load(path)
     known = [f"{i % 3 * 2 + i / 100}" for i in range(60) if i % 7]
     assert bool(torch.isfinite(inputs_of(found)).all())

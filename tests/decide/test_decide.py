@@ -462,7 +462,11 @@ REFUSED: dict[str, tuple[Callable[[Taxonomy], object], str]] = {
     "no samples": (lambda _: decide.Temperature().fit(torch.zeros(0, 3), torch.zeros(0)), "logits: .* empty batch"),
     "weights below 0": (
         lambda _: decide.Temperature().fit(draw(2, 3), torch.tensor([0, 1]), weight=torch.tensor([1.0, -1.0])),
-        "weight: expected 2 finite numbers of at least 0",
+        "weight: expected 2 finite numbers of at least 0, got negative, NaN or infinite numbers",
+    ),
+    "weights of another number": (
+        lambda _: decide.Temperature().fit(draw(2, 3), torch.tensor([0, 1]), weight=torch.ones(3)),
+        r"weight: expected 2 finite numbers of at least 0, got shape \(3,\)",
     ),
     "only weights of 0": (
         lambda _: decide.Temperature().fit(draw(2, 3), torch.tensor([0, 1]), weight=torch.zeros(2)),

@@ -235,7 +235,7 @@ def test_nodes_are_refused_where_they_mean_nothing(case: Case):
     objective = case.settled()
     sample = case.sample(objective)
     if not objective.takes_nodes:
-        with pytest.raises(InputError, match="node: has no meaning"):
+        with pytest.raises(InputError, match="node: does not apply"):
             objective.loss(sample.outputs, sample.target, node=torch.full((12,), -1), index=sample.index)
 
 

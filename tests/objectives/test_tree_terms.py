@@ -91,13 +91,13 @@ def test_classes_in_another_order():
     [
         (
             lambda: OneHot(6, ancestors=0.1),
-            r"ancestors: expected the tree .* got 0\.1 without one; give a .* taxonomy=\.",
+            r"ancestors: a weight of 0\.1 needs the tree of the classes.*; pass a .* taxonomy=\.",
         ),
         (
             lambda: OneHot(6, expected_cost=0.1),
-            r"expected_cost: expected the tree .*taxonomy=, or a K x K matrix as costs=",
+            r"expected_cost: a weight of 0\.1 needs the tree .*taxonomy=, or a K x K matrix as costs=",
         ),
-        (lambda: OneHot(6, ancestors=0.1, costs=torch.eye(6)), r"ancestors: expected the tree"),
+        (lambda: OneHot(6, ancestors=0.1, costs=torch.eye(6)), r"ancestors: a weight of 0\.1 needs the tree"),
         (lambda: OneHot(6, taxonomy=TREE, ancestors=-1.0), r"ancestors: expected .* got -1\.0"),
         (lambda: OneHot(6, taxonomy=3, ancestors=0.1), r"taxonomy: expected a labelkin\.Taxonomy, got int"),
         (lambda: OneHot(4, taxonomy=TREE, ancestors=0.1), r"classes: the taxonomy has 6 classes, got 4"),

@@ -249,7 +249,7 @@ def test_without_results_nothing_is_claimed(tmp_path):
 @pytest.mark.parametrize("content", ["{", "[]", '{"runs": 3}', '{"runs": [{}]}'])
 def test_a_damaged_file_is_named(tmp_path, content):
     (tmp_path / "bad.json").write_text(content)
-    with pytest.raises(InputError, match=r"bad\.json: not a file of `labelkin runs export`"):
+    with pytest.raises(InputError, match=r"bad\.json: not written by `labelkin runs export`"):
         documents(tmp_path)
 
 

@@ -158,7 +158,7 @@ def test_a_coverage_takes_temperature_and_threshold_from_different_held_out_samp
 @pytest.mark.long
 def test_a_coverage_that_the_run_cannot_give_is_refused(home: Path, tmp_path: Path):
     labelkin.train("digits", "one-hot", out=tmp_path / "run", epochs=1, calibration=0, taxonomy=home / "tree.json")
-    with pytest.raises(InputError, match="keeps no held-out samples"):
+    with pytest.raises(InputError, match="stores no held-out samples"):
         load_run(tmp_path / "run").predict(INPUTS, coverage=0.9)
     model = load_run(home / "given")
     with pytest.raises(InputError, match="at least 99 calibration samples besides those for the temperature, got 72"):

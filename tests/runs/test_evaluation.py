@@ -63,7 +63,7 @@ def test_a_class_that_is_gone_or_renamed_is_said(photos: Path, tmp_path: Path):
     (photos / "d").rename(photos / "a")
     assert evaluate(tmp_path / "run").metrics["accuracy"] == accuracy
     shutil.rmtree(photos)
-    assert "the data of this run are not there any more" in refused("evaluate", tmp_path / "run")
+    assert "the data of this run no longer exist" in refused("evaluate", tmp_path / "run")
 
 
 def test_given_by_name_what_changed_is_other_data_and_measured_whole(photos: Path, tmp_path: Path):
@@ -182,7 +182,7 @@ def test_data_that_are_gone_are_asked_for(photos: Path, tmp_path: Path):
     train(photos, tmp_path / "run")
     photos.rename(tmp_path / "moved")
     said = refused("evaluate", tmp_path / "run")
-    assert f"{photos}: the data of this run are not there any more; restore them, or name the place" in said
+    assert f"{photos}: the data of this run no longer exist; restore them, or name their new location" in said
     told = call("evaluate", tmp_path / "run", tmp_path / "moved", "--unseen")
     assert told.stdout.startswith("24 samples of")
 

@@ -87,7 +87,7 @@ GOOD = {"run/config.json": CONFIG, "run/final.json": "{}"}
 )  # fmt: skip
 def test_a_path_that_leaves_its_folder_is_refused_before_anything_is_written(name: str, tmp_path: Path):
     file = archive(tmp_path / "bad.zip", {**GOOD, name: CONFIG})
-    with pytest.raises(InputError, match="is no file of a run"):
+    with pytest.raises(InputError, match="is not a file of a run"):
         unpack_runs(file, tmp_path / "there/runs")
     assert not (tmp_path / "there").exists()
 
@@ -110,7 +110,7 @@ def test_a_file_without_whole_runs_is_refused(files: dict[str, str], told: str, 
 def test_what_is_no_archive_is_refused(tmp_path: Path):
     (tmp_path / "bad.zip").write_text("no archive")
     for file in ("bad.zip", "missing.zip", "."):
-        with pytest.raises(InputError, match=r"not a file of `labelkin runs pack`|no such file"):
+        with pytest.raises(InputError, match=r"not written by `labelkin runs pack`|no such file"):
             unpack_runs(tmp_path / file, tmp_path / "there")
     with pytest.raises(InputError, match=r"ends in \.zip"):
         pack_runs(tmp_path, tmp_path / "all.tar")

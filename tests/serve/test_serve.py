@@ -293,7 +293,7 @@ def test_a_run_that_cannot_be_served_is_refused_before_it_starts(home: Path, tmp
     assert "expected a whole number from 0 to 65535" in refused("serve", home / "photos", "--port", "70000")
     with listening("127.0.0.1", 0) as taken:
         told = refused("serve", home / "photos", "--port", str(taken.getsockname()[1]))
-    assert "cannot listen at 127.0.0.1" in told
+    assert "cannot listen on 127.0.0.1" in told
     np.savez(tmp_path / "odd.npz", x=np.random.default_rng(0).normal(size=(60, 2, 4, 4)), y=np.arange(60) % 3)
     labelkin.train(tmp_path / "odd.npz", "one-hot", out=tmp_path / "odd", backbone="mlp", epochs=1)
     with pytest.raises(InputError, match="arrays of shape"):

@@ -229,7 +229,7 @@ def test_is_immutable_and_a_value(tree: Taxonomy) -> None:
         ([-1, 0], "ra", "at least two classes, got 1"),
         ([-1], "r", "at least two classes, got 1"),
         ([], "", "expected a list of whole numbers"),
-        ([-1, 0, 0], "ra", "expected 3, one for each entry of parents, got 2"),
+        ([-1, 0, 0], "ra", "expected 3 names, one for each entry of parents, got 2"),
         ([-1, 0, 0], ["r", "a", ""], "expected non-empty strings, got ''"),
         ([-1.0, 0.5, 0], "rab", "expected a list of whole numbers"),
         ([[-1], [0, 0]], "rab", "expected a list of whole numbers"),

@@ -334,7 +334,7 @@ def test_adjacency_keeps_its_order() -> None:
         ([[0, 1, 1], [0, 0, 1], [0, 0, 0]], "2 rows mark 'b'"),
         ([[0, 1, 0], [0, 0, 0], [0, 0, 0]], "two roots: no row marks 'b'"),
         ([[0, 0, 0], [0, 0, 1], [0, 1, 0]], "a cycle"),
-        (np.zeros((4, 4)), "expected 4, one for each row"),
+        (np.zeros((4, 4)), "expected 4 names, one for each row"),
     ],
 )
 def test_bad_adjacency(matrix: object, message: str) -> None:

@@ -55,8 +55,8 @@ def test_paths_take_the_shorter_way(small: WordNet) -> None:
     [
         ("carnivor", r"no noun 'carnivor'\. Did you mean 'carnivore'"),
         ("xat", r"no noun 'xat'\."),
-        ("bat.n.03", "the senses of 'bat' go from 1 to 2"),
-        ("bat.n.00", "the senses of 'bat' go from 1 to 2"),
+        ("bat.n.03", "the senses of 'bat' are numbered from 1 to 2"),
+        ("bat.n.00", "the senses of 'bat' are numbered from 1 to 2"),
         ("", "non-empty strings"),
     ],
 )
@@ -116,7 +116,7 @@ def test_choosing_a_parent_is_never_silent(small: WordNet) -> None:
     ("names", "senses", "message"),
     [
         (["cat", "dgo"], None, r"no noun 'dgo'\."),
-        (["cat", "dog"], {"dgo": "dog"}, r"senses: 'dgo' is none of the names\. Did you mean 'dog'"),
+        (["cat", "dog"], {"dgo": "dog"}, r"senses: 'dgo' is not among the names\. Did you mean 'dog'"),
         (["cat", "cat"], None, "duplicate name 'cat'"),
         (["cat"], None, "at least 2 names"),
         ([], None, "at least 2 names"),

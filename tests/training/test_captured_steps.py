@@ -215,7 +215,7 @@ class TestOnAGpu:
         model = Model(net, CountedSteps(digits.classes, features=net.features))
         trainer = Trainer(model, Classify(digits), Settings(epochs=3, batch_size=40))
         trainer.fit()
-        assert trainer.steps.not_captured == "the objective keeps part of its state outside of tensors"
+        assert trainer.steps.not_captured == "the objective stores part of its state outside of tensors"
         assert model.objective.steps >= 3 * len(trainer.batches)
 
     def test_short_runs_and_accumulation_are_not_captured(self, digits):

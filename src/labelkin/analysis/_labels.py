@@ -11,7 +11,7 @@ import torch
 from scipy.spatial import procrustes as scipy_procrustes
 from torch import Tensor
 
-from labelkin._checks import InputError, check_choice, check_count, check_names, check_number
+from labelkin._checks import InputError, check_choice, check_count, check_names, check_number, counted
 from labelkin._extras import require
 from labelkin.analysis._linkage import condensed
 from labelkin.objectives import Objective
@@ -127,7 +127,7 @@ def nearest(labels: Any, names: Sequence[str], k: int, *, rule: Rule | None = No
     check_names("names", names, least=2)
     size = len(vectors)
     if len(names) != size:
-        raise InputError(f"names: expected {size}, one for each label vector, got {len(names)}.")
+        raise InputError(f"names: expected {counted(size, 'name')}, one for each label vector, got {len(names)}.")
     check_count("k", k)
     if k >= size:
         raise InputError(f"k: expected at most {size - 1}, the number of other classes, got {k}.")

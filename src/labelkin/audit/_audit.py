@@ -39,11 +39,11 @@ class Audit(NamedTuple):
 
     Attributes:
         source: The file's path, or "arrays".
-        kind: What the predictions are: "logits", "probs" or "labels".
+        kind: The kind of predictions: "logits", "probs" or "labels".
         samples: Number of samples.
         classes: Class names.
         taxonomy: Source and size of the taxonomy; None without one.
-        doubts: What to check before anything else, because the input was probably not meant as it was read.
+        doubts: What to check first, because the input was probably misunderstood.
         advice: The decision rule to use, what it saves, and on what evidence.
         basics: Accuracy and mistakes.
         hierarchy: Metrics on the taxonomy.
@@ -124,7 +124,7 @@ def audit(
     Args:
         source: A .npz, .csv, .jsonl or .parquet file, or a mapping of arrays, with the true classes and the predictions. Or the
             folder of a finished run: its calibrated predictions on its test set, with its taxonomy unless one is given.
-        kind: What the predictions are: "logits", "probs" or "labels". By default it follows from the name of the array or
+        kind: The kind of predictions: "logits", "probs" or "labels". By default it follows from the name of the array or
             column, which must be `logits`, `probs` or `predicted`; it is never guessed from the numbers.
         taxonomy: The tree over the classes: a `Taxonomy`, a file, the name of a built-in tree, or "wordnet".
         costs: Costs of decisions: a matrix, or a .csv or .npz file. Rows are true classes, columns decisions.

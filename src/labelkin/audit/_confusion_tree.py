@@ -49,8 +49,8 @@ class Pair(NamedTuple):
 class Agreement(NamedTuple):
     """Agreement of the confusions with the taxonomy: Kendall's tau-b of the distances, averaged over classes.
 
-    1 means the same order, 0 none. It is NaN with three classes, and if the taxonomy has all classes equally far apart; then
-    there are no pairs either.
+    1 means the same order, 0 no correlation. It is NaN with three classes, and if the taxonomy has all classes equally far
+    apart; then there are no pairs either.
 
     Attributes:
         confusions: Tau of the confusions.

@@ -45,7 +45,7 @@ class FileDecisions(NamedTuple):
         classes: Decisions that are classes.
         ancestors: Decisions that are inner nodes below the root.
         none: Decisions that are the root, which means "no answer".
-        temperature: What logits were divided by; 1 if it was neither given nor fitted.
+        temperature: The number that logits were divided by; 1 if it was neither given nor fitted.
         thresholds: The thresholds of the guarantee by node; None without one.
         shifted: Whether the samples differ from the labeled ones; None without labeled samples.
 
@@ -90,9 +90,9 @@ def decide_file(
     """Decide every sample of a file of logits or probabilities, and write the decisions to a .csv file.
 
     Tables are read and written in chunks, so a table of any length needs the same memory. The output has the columns of the
-    input that are no scores, then `decision` (a class, or with `rule="fallback"` a node of the tree), `decision_kind` ("class",
-    "ancestor", or "none" for the root), `decision_probability`, and with `explain` the probabilities along the path. It is
-    written completely or not at all, and replaces an existing file only if this function wrote that too.
+    input that are not scores, then `decision` (a class, or with `rule="fallback"` a node of the tree), `decision_kind`
+    ("class", "ancestor", or "none" for the root), `decision_probability`, and with `explain` the probabilities along the path.
+    It is written completely or not at all, and replaces an existing file only if this function wrote that too.
 
     Args:
         source: A .csv, .jsonl, .parquet or .npz file with scores, as `audit` reads it; true classes are not needed.
@@ -103,17 +103,18 @@ def decide_file(
             costs decide.
         rule: "crm" for the least expected cost, "argmax" for the most probable class, "fallback" for an ancestor when unsure.
             By default "fallback" if a coverage or a threshold is given, otherwise "crm".
-        temperature: What logits are divided by. By default it is fitted on `labeled`, and 1 without that file.
+        temperature: The number that logits are divided by. By default it is fitted on `labeled`, and 1 without that file.
         coverage: With "fallback", the probability that an answer is right or the root, such as 0.95; see
             `decide.GuaranteedFallback`. It needs `labeled`, one random half of which fits the temperature and the other half
             the thresholds.
         threshold: With "fallback" and without a guarantee, the probability that a node needs to be answered.
-        labeled: A file as `source`, with the true classes of samples that the model was not trained on.
-        by: What the guarantee holds for: "all", "predicted" or "true"; see `decide.GuaranteedFallback`.
+        labeled: A file in the same format as `source`, with the true classes of samples that the model was not trained on.
+        by: The scope of the guarantee: "all", "predicted" or "true"; see `decide.GuaranteedFallback`.
         explain: Add the column `decision_path`, such as "animal 0.93 > dog 0.71".
         classes: Class names in the order of the scores: a list, a text file with one name per line, or "taxonomy" for the
             order of the tree.
-        target: The column or array with true classes, which is no score. By default "target", "label" or "y", if there is one.
+        target: The column or array with true classes, if the file has one; it is not a score. By default "target", "label" or
+            "y".
         scores: The array, or the column of lists, with the scores; by default "logits" or "probs".
         columns: A table's columns of scores, one per class: names, or "p_*" for all that start with "p_". By default all
             columns but the target.
@@ -174,7 +175,7 @@ def decide_file(
 
 
 def check_output(output: str | os.PathLike[str], *, inputs: Iterable[Any]) -> None:
-    """Refuse an output that is no .csv file, is one of the inputs, or is a file that `decide_file` did not write."""
+    """Refuse an output that is not a .csv file, is one of the inputs, or is a file that `decide_file` did not write."""
     path = Path(output)
     if path.suffix.lower() != ".csv":
         raise InputError(f"{path}: expected a name that ends in .csv for the decisions.")
@@ -214,7 +215,7 @@ def _labeled(path: str | os.PathLike[str], stream: Stream, fields: Fields, names
         unknown = sorted(set(raw.names) ^ set(stream.names))
         if unknown:
             raise InputError(
-                f"labeled: {path} must have the same classes as the other file; the difference is {listed(unknown)}."
+                f"labeled: {path} must have the same classes as the other file; only one of them has {listed(unknown)}."
             )
         order = [raw.names.index(name) for name in stream.names]
         raw = raw._replace(scores=raw.scores.map(lambda block: block[:, order]), names=stream.names)
@@ -280,7 +281,7 @@ def _short(probs: Sequence[float]) -> list[str]:
 
 
 class Sample:
-    """A random sample of rows of fixed size from a stream, the same for any size of the chunks."""
+    """A random sample of fixed size of the rows of a stream; it does not depend on the size of the chunks."""
 
     def __init__(self, width: int, seed: int) -> None:
         self.size = max(100, min(MOST_COMPARED, MOST_NUMBERS // width))
@@ -289,7 +290,7 @@ class Sample:
         self._random = np.random.default_rng(seed)
 
     def add(self, rows: Tensor) -> None:
-        """Offer more rows; those with the smallest random keys stay."""
+        """Add rows; only those with the smallest random keys stay in the sample."""
         keys = np.concatenate([self._keys, self._random.random(len(rows))])
         kept = np.sort(np.argsort(keys, kind="stable")[: self.size])
         self._keys, self.values = keys[kept], torch.cat([self.values, rows])[torch.from_numpy(kept)]

@@ -30,7 +30,7 @@ class Crm(NamedTuple):
 
     Attributes:
         costs: Source of the costs: "taxonomy" or "costs".
-        temperature: Temperature of the probabilities; 1 if they were used as they are.
+        temperature: Temperature of the probabilities; 1 if they were not scaled.
         samples: Number of samples.
         changed: Number of decisions that changed.
         became_right: Number of decisions that became correct.
@@ -71,12 +71,12 @@ class Advice(NamedTuple):
         by: What the saving is measured in: "costs" or "taxonomy"; None if there was nothing to compare.
         change: Change of the mean cost, or of the mean height, if "crm" replaces "argmax".
         samples: Number of samples that it was measured on.
-        temperature: Temperature of the probabilities; 1 if they were used as they are.
-        sentence: All of this in words.
+        temperature: Temperature of the probabilities; 1 if they were not scaled.
+        sentence: The advice and its evidence in one sentence.
         headline: What to do and what it is worth, in a few words without a period; an interval is in brackets.
-        evidence: What the interval of the headline is and was measured on; empty if the headline has none.
+        evidence: A description of the headline's interval and of the samples behind it; empty if the headline has no interval.
         saved: Saved share of the cost; None if there was nothing to compare.
-        fallback: What answering with an ancestor gives, in words; empty if it was not measured.
+        fallback: A sentence on the effect of answering with an ancestor; empty if it was not measured.
 
     Example:
         >>> from labelkin.audit import audit

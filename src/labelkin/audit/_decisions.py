@@ -81,7 +81,7 @@ def _scaled(given: Predictions, halves: Halves, scaling: Scaling) -> Calibrated:
 
 
 class _Quality(NamedTuple):
-    """How good probabilities are: their calibration, and (n,) Brier score and largest probability of each sample."""
+    """The quality of probabilities: their calibration, and the Brier score and largest probability of each sample (n,)."""
 
     calibration: metrics.Calibration
     briers: Tensor
@@ -121,7 +121,7 @@ def _reliability(found: metrics.Calibration) -> Reliability:
 
 
 class _Outcome(NamedTuple):
-    """(n,) what the decisions of a rule are, and lead to.
+    """The decisions of a rule and their outcomes, one entry per sample (n,).
 
     Attributes:
         answer: The classes.

@@ -1,4 +1,4 @@
-"""Question input that can be read, but probably not as it is meant: columns that are no classes, names in a wrong order."""
+"""Question input that is readable but probably misunderstood: columns that are not classes, names in the wrong order."""
 
 from collections.abc import Collection, Iterator, Sequence
 from math import isnan
@@ -28,7 +28,7 @@ NOT_CLASSES = frozenset(ABOUT_SAMPLES.split())  # usual names of columns that id
 def check_class_columns(
     names: Sequence[str], scores: Floats, kind: Kind, *, labels: Collection[str], source: str
 ) -> None:
-    """Refuse columns that were taken for classes by default, but are none.
+    """Refuse columns that were taken for classes by default but do not look like classes.
 
     A column that some sample has as its label is a class. Any other is refused if its values number the rows, are whole
     numbers that all differ, keep probabilities from summing to 1, or if it has one of the usual names of an id.
@@ -54,7 +54,7 @@ def check_class_columns(
 
 
 def _reason(names: Sequence[str], scores: Floats, kind: Kind, k: int, labels: Collection[str]) -> str | None:
-    """Return why column `k` is no class, or None."""
+    """Return why column `k` is not a class; None if it may be one."""
     column, whole = scores[:, k], _whole(scores)
     if whole[k] and len(column) >= LEAST_ROWS:
         if (np.diff(column) == 1).all():
@@ -77,7 +77,7 @@ def _whole(scores: Floats) -> npt.NDArray[np.bool_]:
 
 
 def first_matches(names: Sequence[str]) -> str:
-    """Return which position has which name, for the first five: `0 = 'cat', 1 = 'dog'`."""
+    """Return the first five positions with their class names as text: `0 = 'cat', 1 = 'dog'`."""
     shown = ", ".join(f"{k} = {name!r}" for k, name in enumerate(names[:SHOWN]))
     return shown if len(names) <= SHOWN else f"{shown}, ..."
 

@@ -224,7 +224,7 @@ class Calibration(NamedTuple):
 
 
 def plain(value: Any) -> Any:
-    """Return dicts, lists, strings and numbers; a tree becomes Newick text."""
+    """Convert results to dicts, lists, strings and numbers; a tree becomes Newick text."""
     if isinstance(value, Taxonomy):
         return value.to_newick()
     if hasattr(value, "_asdict"):

@@ -18,7 +18,7 @@ from labelkin.audit._predictions import Predictions
 from labelkin.decide import Halves, split_halves
 from labelkin.structure import Taxonomy
 
-LEAST_SAMPLES = 20  # fewer are not split into halves
+LEAST_SAMPLES = 20  # fewer samples are not split into halves
 Z = 1.959963984540054  # normal quantile of 0.975
 BEST = 5  # classes in top-5 accuracy and distance@5
 

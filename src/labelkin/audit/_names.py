@@ -67,9 +67,9 @@ def restrict_tree(choice: TreeChoice | None, tree: Taxonomy | None, classes: Seq
     unknown = [name for name in classes if name not in known]
     if unknown:
         numbered = all(name.isdecimal() for name in unknown)
-        hint = f"; {ASK}" if numbered else ""
+        hint = ASK if numbered else "correct the names, or add them to the tree"
         raise InputError(
-            f"classes: {len(unknown)} of {len(classes)} not in the taxonomy: {with_suggestions(unknown, tree.classes)}{hint}."
+            f"classes: {len(unknown)} of {len(classes)} not in the taxonomy: {with_suggestions(unknown, tree.classes)}; {hint}."
         )
     return tree.restrict(classes)
 

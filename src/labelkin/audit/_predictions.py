@@ -173,10 +173,10 @@ def checked_probs(scores: Scores, sample_names: Sequence[str]) -> tuple[Scores, 
 
 
 def _extremes(probs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return (n,) the least positive probability of each sample, and the probability of its true class.
+    """Return the smallest positive probability of each sample (n,), and the probability of its true class (n,).
 
-    A tenth of the least replaces a probability of 0 in logarithms: in a file with few decimals a 0 may stand for a much larger
-    number than 1e-12; with that value, a few such samples would determine the temperature.
+    A tenth of the smallest one replaces a probability of 0 in logarithms: in a file with few decimals a 0 may stand for a much
+    larger number than 1e-12; with that value, a few such samples would determine the temperature.
     """
     positive = probs.masked_fill(probs <= 0, torch.inf)
     return positive.amin(-1), probs.gather(1, target.unsqueeze(1)).squeeze(1)
@@ -219,7 +219,7 @@ class RunPredictions(NamedTuple):
 
 
 def read_run(path: str | os.PathLike[str]) -> RunPredictions:
-    """Read the test set's true classes and calibrated scores; predicted labels if the scores are no probabilities."""
+    """Read the test set's true classes and calibrated scores; predicted labels if the scores are not probabilities."""
     folder = RunFolder(existing_run_folder(path))
     if kind_in(folder.config) == "translation":
         raise InputError(

@@ -29,7 +29,7 @@ from labelkin.audit._schema import (
 from labelkin.audit._scores import Scores, Spool, block_rows
 from labelkin.data import CLASS_NAME_KEYS, check_finite, parse_number, read_rows
 
-HINT = "name the columns with the scores (--columns)"
+HINT = "correct the value, or name the columns with the scores (--columns)"
 MOST_ROWS, MOST_NUMBERS = 4096, 2**20  # of a chunk of a table
 
 
@@ -135,7 +135,7 @@ class Chunk(NamedTuple):
 
     Attributes:
         scores: (n, K) logits or probabilities.
-        kept: Other values of each row, as they are in the file.
+        kept: The other values of each row, unchanged.
         lines: The line of each row, or its position.
         sample_names: A name of each row for error messages.
     """
@@ -171,7 +171,7 @@ def table_chunks(
 def _part_scores(
     path: Path, part: Sequence[tuple[int, Sequence[Any]]], found: "ScoreColumns", names: Sequence[str]
 ) -> Floats:
-    """Return the scores of some rows: all at once, or row by row if that fails, to find the value that is no number."""
+    """Return the scores of some rows: all at once, or row by row if that fails, to find the value that is not a number."""
     if found.names is not None:
         try:
             return np.array([[row[at] for at in found.positions] for _, row in part], dtype=np.float64)
@@ -195,7 +195,7 @@ class ScoreColumns(NamedTuple):
 
 
 def score_columns(columns: Sequence[str], kind: Kind, target: str | None, fields: Fields, path: Path) -> ScoreColumns:
-    """Return the columns with the scores; `target` is no score if the table has it."""
+    """Return the columns with the scores, without the column `target`."""
     lists = _list_column(kind, columns, fields, path)
     if lists is not None:
         at = columns.index(lists)

@@ -47,7 +47,7 @@ def _depths(tree: Taxonomy) -> list[int]:
 
 
 def _answers(nodes: Tensor, target: Tensor, level: Ints) -> tuple[Tensor, Tensor]:
-    """Return (n,) the probability of the most probable node of a level, and whether it is wrong."""
+    """Return the probability of the most probable node of a level for each sample (n,), and whether that node is wrong."""
     groups = np.unique(level)
     confidence, best = nodes[:, torch.from_numpy(groups)].double().max(-1)
     return confidence, torch.from_numpy(groups[best.numpy()] != level[target.numpy()])
@@ -67,7 +67,7 @@ def _risk(confidence: Tensor, wrong: Tensor, depth: int, nodes: int, tree: Taxon
 
 
 def expected_risk(confidence: Tensor, wrong: Tensor) -> Tensor:
-    """Return (n,) the share of wrong answers among the 1, 2, ..., n most confident samples.
+    """Return the shares (n,) of wrong answers among the 1, 2, ..., n most confident samples.
 
     Equally confident samples are answered in random order, and the risk is its expectation, so that it does not depend on the
     order of the samples.

@@ -40,10 +40,10 @@ class Fields(NamedTuple):
 
 
 class Raw(NamedTuple):
-    """Predictions as they were read, with labels as text.
+    """Predictions before they are checked, with labels as text.
 
     Attributes:
-        kind: What the predictions are.
+        kind: "logits", "probs" or "labels".
         target: The true label of each sample.
         scores: Logits or probabilities (n, K); None for predicted labels.
         predicted: The predicted label of each sample; None for scores.
@@ -60,7 +60,7 @@ class Raw(NamedTuple):
 
 
 class SampleNames(Sequence[str]):
-    """Names of samples such as "line 7", which are made when they are needed."""
+    """Names of samples such as "line 7", which are created when they are needed."""
 
     def __init__(self, word: str, numbers: Sequence[int]) -> None:
         self._word, self._numbers = word, numbers
@@ -127,7 +127,7 @@ def label_texts(
     """Return each label as text; a missing label raises `InputError`.
 
     Whole numbers lose their fraction (3.0 becomes "3"), and text loses surrounding blanks. Equal labels are one object, because
-    samples are many and labels few; `known` holds those of former calls.
+    there are many samples and few different labels; `known` holds those of earlier calls.
     """
     kept = {} if known is None else known
     texts = (_text(value, what, name) for value, name in zip(values, sample_names, strict=True))
@@ -147,8 +147,8 @@ def class_positions(labels: Sequence[str], classes: Sequence[str], *, what: str)
         if not all(label.isdecimal() for label in distinct):
             unknown = sorted(distinct - position.keys())
             raise InputError(
-                f"{what}: {counted(len(unknown), 'label')} not among the {len(classes)} classes: "
-                f"{with_suggestions(unknown, classes)}; {expected}."
+                f"{what}: {counted(len(unknown), 'label')} {'is' if len(unknown) == 1 else 'are'} not among the "
+                f"{len(classes)} classes: {with_suggestions(unknown, classes)}; {expected}."
             )
         outside = sorted({int(label) for label in distinct if int(label) >= len(classes)})
         if outside:

@@ -13,7 +13,7 @@ from labelkin._numpy_files import StoredArray
 from labelkin.audit._schema import Floats
 
 BLOCK = 2**21  # numbers that are read at a time
-ROWS = 2**15  # the most rows that are read at a time: with few classes, results take more memory than scores
+ROWS = 2**15  # the maximum number of rows read at a time: with few classes, results take more memory than scores
 IN_MEMORY = 2**24  # bytes of scores; more stay in a file
 Columns = tuple[Tensor, ...]
 Change = Callable[[Tensor], Tensor]
@@ -61,7 +61,7 @@ class Scores:
             start += len(block)
 
     def map(self, change: Change) -> "Scores":
-        """Return scores whose rows are changed each for itself: at once in memory, otherwise whenever they are read."""
+        """Apply a row-by-row function to the scores: at once if they are in memory, otherwise whenever they are read."""
         if self._whole is not None:
             return Scores.of(change(self._whole))
         return Scores(self.shape, lambda: map(change, self._read()), made=(self, change))
@@ -83,7 +83,7 @@ class Scores:
         return Scores((len(samples), self.shape[1]), read)
 
     def each(self, compute: Callable[..., Columns], *columns: Tensor) -> Columns:
-        """Return what `compute` finds for each sample, from a block of rows and the same samples of each column."""
+        """Return the results of `compute` for all samples; it is called with a block of rows and the same rows of `columns`."""
         found: Columns = ()
         for place, block in self.blocks():
             parts = compute(block, *(column[place] for column in columns))
@@ -94,7 +94,7 @@ class Scores:
         return found
 
     def mean(self, compute: Callable[..., Tensor], *columns: Tensor) -> Tensor:
-        """Return the mean over all samples of what `compute` finds as the mean over some."""
+        """Return the mean over all samples; `compute` returns the mean over a block of them."""
         shares = []
         for place, block in self.blocks():
             part = compute(block, *(column[place] for column in columns))
@@ -107,7 +107,7 @@ class Scores:
 
 
 class Spool:
-    """Collects the scores of a table chunk by chunk: in memory, or in a temporary file if they are many."""
+    """Collects the scores of a table chunk by chunk: in memory, or in a temporary file if there are many."""
 
     def __init__(self) -> None:
         self._parts: list[Floats] = []
@@ -135,7 +135,7 @@ class Spool:
         return self._parts[0]
 
     def scores(self) -> Scores:
-        """Return what was added."""
+        """Return the scores that were added."""
         file, (count, width) = self._file, self._shape
         if file is None:
             return Scores.of(torch.from_numpy(self.sample()))

@@ -79,7 +79,7 @@ def _arrays(path: Path, kind: str | None, fields: Fields) -> Stream:
 
 
 def _is_small(values: object) -> bool:
-    """Return whether an array is in memory; a table that stays in its file is no column."""
+    """Return whether an array is in memory; a table that stays in its file is not a column."""
     return not isinstance(values, StoredArray)
 
 
@@ -91,7 +91,7 @@ def _scores_kind(kind: str | None, names: Sequence[str], path: Path) -> Kind:
 
 
 def _target(columns: Sequence[str], fields: Fields, path: Path) -> str | None:
-    """Return the column of true classes, which is no score; None if there is none."""
+    """Return the column of true classes, which does not hold scores; None if there is none."""
     if fields.target is not None:
         return fields.target if fields.target in columns else None
     return find_target(None, columns, str(path)) if any(name in columns for name in TARGET_KEYS) else None

@@ -27,7 +27,7 @@ def percent(value: float) -> str:
 
 
 def number(value: float, form: str = ".3f") -> str:
-    """Return a number in a format, or "undefined"."""
+    """Format a number; NaN becomes "undefined"."""
     return UNDEFINED if isnan(value) else f"{value:{form}}"
 
 

@@ -35,7 +35,7 @@ class Inputs(NamedTuple):
 def time_analysis(*, samples: int = 10_000, classes: int = 200, features: int = 128, repeats: int = 5) -> Comparison:
     """Time the functions of `labelkin.analysis` on one thread, with random predictions and label vectors.
 
-    What a peer computes as well is compared with labelkin's result in the same run.
+    Results that a peer also computes are compared with labelkin's in the same run.
 
     Args:
         samples: number of predictions.
@@ -132,7 +132,7 @@ def _peers(given: Inputs) -> dict[str, dict[str, Call]]:
 
 
 def _difference(case: str, ours: Call, peers: Mapping[str, Call]) -> float | None:
-    """Return the largest relative difference to a peer's result; raise if it is not the same computation."""
+    """Return the largest relative difference from a peer's result; raise if the computations are not the same."""
     if not peers:
         return None
     expected = torch.as_tensor(np.asarray(ours(), dtype=np.float64))

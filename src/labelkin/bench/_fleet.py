@@ -47,7 +47,8 @@ class FleetTimes(NamedTuple):
         fleet_end: The median time of their evaluation.
         begun: The time from the start of the fleet until the first step is done.
         loss_difference: The largest relative difference between a member and the same run alone in the mean loss of the first
-            24 steps. Later losses say nothing: a small network may leave a plateau epochs earlier or later by rounding alone.
+            24 steps. Later losses are not compared: rounding alone may make a small network leave a plateau epochs earlier or
+            later.
         note: Why the steps of the fleet were not captured; None if they were or were not meant to be.
 
     Example:
@@ -194,7 +195,7 @@ def _loss(trained: Trained) -> float:
 
 
 def _gray_images(samples: int, size: int) -> Dataset:
-    """Return random gray images, each class with a shade of its own, so that training succeeds."""
+    """Return random gray images, with a different shade for each class, so that training succeeds."""
     generator = torch.Generator().manual_seed(0)
 
     def split(count: int) -> ArraySplit:
@@ -208,6 +209,6 @@ def _gray_images(samples: int, size: int) -> Dataset:
 
 
 def fleet_times_as_dict(times: FleetTimes) -> dict[str, Any]:
-    """Return plain values for JSON."""
+    """Return the results as plain values for JSON."""
     ratios = {"throughput": times.throughput, "step_throughput": times.step_throughput}
     return {**times._asdict(), "machine": times.machine._asdict(), **ratios}

@@ -24,7 +24,7 @@ class Compared(NamedTuple):
     sizes: Mapping[str, int]
     ours: Measure
     peers: Mapping[str, Measure]
-    error: float | None = None  # largest relative difference to float64 or to a peer, in the timed run
+    error: float | None = None  # largest relative difference from float64 or from a peer, in the timed run
     units: int | None = None  # what a call processes, such as images, for a rate
 
     def ratio(self, peer: str) -> float:
@@ -38,7 +38,7 @@ class Compared(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """Seconds over one size while the others stay; `exponent` is the slope of a line through their logarithms."""
+    """Seconds as a function of one size, with the others fixed; `exponent` is the slope of a line through the logarithms."""
 
     case: str
     over: str
@@ -78,7 +78,7 @@ def measured(call: Callable[[], object], repeats: int, *, cuda: bool, warm_up: i
 
 
 def comparison_as_dict(found: Comparison) -> dict[str, Any]:
-    """Return plain values, for JSON."""
+    """Return the results as plain values for JSON."""
     return {
         "benchmark": found.name,
         "machine": found.machine._asdict(),

@@ -102,7 +102,7 @@ def severity(given: Plain) -> list[float]:
 
 
 def average_distance(given: Plain, k: int) -> list[float]:
-    """Return the mean height of the k best classes."""
+    """Return the mean height of the lowest common ancestors of the true class and the k best classes."""
     values = []
     for row, true in zip(given.scores, given.target, strict=True):
         best = sorted(range(len(row)), key=row.__getitem__, reverse=True)[:k]
@@ -111,7 +111,7 @@ def average_distance(given: Plain, k: int) -> list[float]:
 
 
 def least_average_distance(given: Plain, k: int) -> list[float]:
-    """Return the mean height of the k classes nearest to the true class."""
+    """Return the mean height of the lowest common ancestors of the true class and the k classes nearest to it."""
     classes = range(len(given.scores[0]))
     return with_mean([sum(sorted(_height(given, place, true) for place in classes)[:k]) / k for true in given.target])
 

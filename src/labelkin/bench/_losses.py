@@ -209,7 +209,7 @@ def time_losses(
 
 
 def loss_times_as_dict(found: LossTimes) -> dict[str, object]:
-    """Return plain values, for JSON."""
+    """Return the results as plain values for JSON."""
     rows = [
         {
             **row._asdict(),

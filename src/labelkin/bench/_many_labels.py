@@ -117,7 +117,7 @@ def _measured(module: nn.Module, loss: Callable[[], Tensor], hidden: Tensor, opt
 
 
 def many_labels_as_dict(found: ManyLabels) -> dict[str, Any]:
-    """Return plain values, for JSON."""
+    """Return the results as plain values for JSON."""
     steps = {
         name: {**step.timing._asdict(), "peak_bytes": step.peak_bytes}
         for name, step in (("plain", found.plain), ("ours", found.ours))

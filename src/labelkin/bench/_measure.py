@@ -61,7 +61,7 @@ def timed(
     By default CPU time is measured. It does not include waiting for a core, but other processes still compete for caches.
 
     Args:
-        call: What to time.
+        call: The function to time.
         repeats: Number of timed calls.
         warm_up: Number of calls before them that are not timed.
         clock: Returns seconds.

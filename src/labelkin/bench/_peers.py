@@ -41,7 +41,7 @@ class Predictions(NamedTuple):
 
 
 def make(samples: int, classes: int) -> Predictions:
-    """Generate predictions: two of three are right with 10,000 samples and 1,000 classes, and mistakes are near."""
+    """Generate predictions: two of three are right with 10,000 samples and 1,000 classes, mistakes are close in the tree."""
     draw = torch.Generator().manual_seed(0)
     tree = Taxonomy.from_paths([f"all/hundred{i // 100}/ten{i // 10}/class{i}" for i in range(classes)])
     distances = torch.from_numpy(tree.distance("semantic"))

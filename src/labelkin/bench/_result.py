@@ -108,7 +108,7 @@ def difference(left: Sequence[float], right: Sequence[float]) -> float:
 
 
 def as_dict(found: Benchmark) -> Mapping[str, object]:
-    """Return plain values, for JSON."""
+    """Return the results as plain values for JSON."""
     rows = [
         {
             "name": row.name,

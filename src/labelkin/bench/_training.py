@@ -29,7 +29,7 @@ class EpochTimes(NamedTuple):
         end: The median time of the evaluation at the end of an epoch.
         first_step: The time from the start of training until the first step is done.
         memory: The peak memory on the GPU in bytes; None on the CPU.
-        loss: The loss of the last epoch, to see that all ways train alike.
+        loss: The loss of the last epoch, to check that all ways give the same result.
         note: Why steps were not captured; None if they were or were not meant to be.
 
     Example:
@@ -175,7 +175,7 @@ def _timed(dataset: Dataset, objective: str, way: str, backbone: str, settings: 
 
 
 def _random_images(samples: int, size: int) -> Dataset:
-    """Return random images in the classes of CIFAR-100, each class with a color of its own, so that training succeeds."""
+    """Return random images in the classes of CIFAR-100, with a different color for each class, so that training succeeds."""
     taxonomy = catalogue.taxonomy("cifar100")
     classes = tuple(taxonomy.names[leaf] for leaf in taxonomy.leaves)
     generator = torch.Generator().manual_seed(0)
@@ -192,6 +192,6 @@ def _random_images(samples: int, size: int) -> Dataset:
 
 
 def training_times_as_dict(times: TrainingTimes) -> dict[str, Any]:
-    """Return plain values for JSON."""
+    """Return the results as plain values for JSON."""
     rows = [row._asdict() for row in times.rows]
     return {**times._asdict(), "machine": times.machine._asdict(), "rows": rows}

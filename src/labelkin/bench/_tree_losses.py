@@ -98,7 +98,7 @@ def time_tree_losses(tree: str, *, batch: int = 4096, repeats: int = 20, compile
 
 
 def tree_losses_as_dict(found: TreeLosses) -> dict[str, Any]:
-    """Return plain values, for JSON."""
+    """Return the results as plain values for JSON."""
     losses = {
         name: {**timing._asdict(), "times_flat": found.times_flat(name), "times_floor": found.times_floor(name)}
         for name, timing in found.losses.items()

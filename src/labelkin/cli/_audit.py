@@ -20,7 +20,7 @@ def audit(
     kind: Annotated[
         Literal["logits", "probs", "labels"] | None,
         Option(
-            help="Kind of predictions. Default: taken from the name logits, probs or predicted in the file.",
+            help="Kind of predictions. Default: from the name of the array or column (logits, probs or predicted).",
             rich_help_panel=FILE,
         ),
     ] = None,

@@ -196,9 +196,13 @@ def losses(
 @app.command()
 def linear(
     device: Device = None,
-    rows: Annotated[int, Option(help="Number of samples. Default: 8,192, or 512 on the CPU.")] = 0,
-    features: Annotated[int, Option(help="Number of features. Default: 2,048, or 256 on the CPU.")] = 0,
-    classes: Annotated[int, Option(help="Number of classes. Default: 131,072, or 8,192 on the CPU.")] = 0,
+    rows: Annotated[int, Option(help="Number of samples. Default: 8,192, or 512 on the CPU.", show_default=False)] = 0,
+    features: Annotated[
+        int, Option(help="Number of features. Default: 2,048, or 256 on the CPU.", show_default=False)
+    ] = 0,
+    classes: Annotated[
+        int, Option(help="Number of classes. Default: 131,072, or 8,192 on the CPU.", show_default=False)
+    ] = 0,
     dtype: Annotated[str, Option(help="float32 or bfloat16. Default: bfloat16, or float32 on the CPU.")] = "",
     kinds: Annotated[
         list[str] | None,
@@ -211,7 +215,7 @@ def linear(
     output: Output = None,
     json: Json = False,
 ) -> None:
-    """Time the cross entropy of a linear layer without whole logits, forward and backward, for each kind of targets."""
+    """Time the cross entropy of a linear layer in chunks of samples, forward and backward, for each kind of target."""
     from labelkin.bench import time_linear
 
     found = time_linear(
@@ -282,7 +286,7 @@ def fleet(
     output: Output = None,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Time many small networks as one batched model (--fleet) against one after another, on a GPU if available."""
+    """Time many small networks as one batched model (--fleet) against training them one by one, on a GPU if available."""
     from json import dumps
 
     from labelkin._files import write_text

@@ -23,8 +23,8 @@ class ClassOptions:
     class_weight: Annotated[
         str | None,
         Option(
-            help="Weights of the classes in the loss: balanced, effective (less for rare classes), or a .csv or .json file of "
-            "weights by class name.",
+            help="Weights of the classes in the loss: balanced, effective (less extreme than balanced), or a .csv or .json "
+            "file of weights by class name.",
             metavar="balanced|effective|FILE",
             rich_help_panel=PANEL,
         ),

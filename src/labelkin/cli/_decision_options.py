@@ -42,26 +42,27 @@ RunRule = Annotated[
     Literal["argmax", "crm", "fallback"] | None,
     Option(
         help="argmax: the most probable class. crm: the class of least expected cost. fallback: the most specific node of "
-        "the class tree that is sure enough. Default: fallback with --coverage or --threshold, crm with --costs, otherwise "
+        "the class tree that is probable enough. Default: fallback with --coverage or --threshold, crm with --costs, otherwise "
         "argmax."
     ),
 ]
 RunThreshold = Annotated[
-    float | None, Option(help="Least probability of an answer of fallback. Default: 0.5.", metavar="P")
+    float | None, Option(help="Minimum probability of an answer of fallback. Default: 0.5.", metavar="P")
 ]
 RunCoverage = Annotated[
     float | None,
     Option(
-        help="Answers of fallback are right, or the root, with at least this probability, such as 0.95. Found on the samples "
-        "that the run held out.",
+        help="With fallback, minimum probability that an answer is right or the root (no answer), such as 0.95. The threshold "
+        "is fitted on the samples that the run held out.",
         metavar="P",
     ),
 ]
 RunCosts = Annotated[
-    Path | None, Option(help=f"{COSTS_HELP} For crm; default: distances in the class tree.", metavar="FILE")
+    Path | None,
+    Option(help=f"{COSTS_HELP} For crm; default: the run's costs, or distances in the tree.", metavar="FILE"),
 ]
 
 
 def column_names(text: str | None) -> str | list[str] | None:
-    """Return `"p_*"` as it is, and the names in `"a,b"` as a list."""
+    """Return `"p_*"` unchanged, and the names in `"a,b"` as a list."""
     return text if text is None or text.endswith("*") else words(text)

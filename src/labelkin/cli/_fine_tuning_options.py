@@ -25,7 +25,7 @@ class FineTuningOptions:
         bool,
         Option(
             "--freeze",
-            help="Train only the head of a pretrained backbone. Its features are computed once and kept.",
+            help="Train only the head of a pretrained backbone. Its features are computed once and cached.",
             rich_help_panel=PANEL,
         ),
     ] = False
@@ -34,12 +34,13 @@ class FineTuningOptions:
         Option(help="Multiply the learning rate of the backbone by this factor.", metavar="F", rich_help_panel=PANEL),
     ] = 1.0
     unfreeze_after: Annotated[
-        int, Option(help="Train only the head for this many epochs, then all.", metavar="N", rich_help_panel=PANEL)
+        int,
+        Option(help="Train only the head for this many epochs, then everything.", metavar="N", rich_help_panel=PANEL),
     ] = 0
     ema: Annotated[
         float,
         Option(
-            help="Evaluate and keep a moving average of the weights, with this decay.",
+            help="Evaluate and save a moving average of the weights, with this decay.",
             metavar="DECAY",
             rich_help_panel=PANEL,
         ),

@@ -28,8 +28,8 @@ class MethodOptions:
     backbone: Annotated[
         str | None,
         Option(
-            help="Network: a name of `labelkin backbones`, timm:NAME or hf:NAME; NAME may be a folder. Default: depends on the "
-            "data.",
+            help="Network: a name from `labelkin backbones`, timm:NAME or hf:NAME, where NAME may be a folder. "
+            "Default: depends on the data.",
             rich_help_panel="Method",
             autocompletion=complete_backbones,
         ),
@@ -85,7 +85,8 @@ class DataOptions:
     """Options of `labelkin.data.load`."""
 
     data_dir: Annotated[
-        Path | None, Option(help="Folder of the built-in data sets; downloads go there.", rich_help_panel="Data")
+        Path | None,
+        Option(help="Folder to search first for built-in data sets, and to download to.", rich_help_panel="Data"),
     ] = None
     validation_fraction: Annotated[
         float | None,
@@ -132,7 +133,7 @@ class DataOptions:
     coarse_labels: Annotated[
         float,
         Option(
-            help="Fraction of training labels to replace by the node above the class, to measure what --partial is worth.",
+            help="Fraction of training labels to replace by the node above the class, to measure the benefit of --partial.",
             metavar="FRACTION",
             rich_help_panel="Data",
         ),
@@ -148,8 +149,8 @@ class DataOptions:
     partial: Annotated[
         Literal["use", "drop", "none"] | None,
         Option(
-            help="Samples labeled with a node above the classes: use, drop (only for objectives that cannot), none. "
-            "Default: use.",
+            help="What to do with samples labeled with a node above the classes. use: train on them; objectives that cannot "
+            "are refused. drop: leave them out for those objectives. none: leave them out for all. Default: use.",
             rich_help_panel="Data",
         ),
     ] = None
@@ -159,7 +160,8 @@ class DataOptions:
     ] = None
     image: Annotated[str | None, Option(help="Column of image paths in a table.", rich_help_panel="Data")] = None
     encoding: Annotated[
-        str | None, Option(help="Encoding of a .csv or .tsv file. Default: detected.", rich_help_panel="Data")
+        str | None,
+        Option(help="Encoding of a .csv or .tsv file. Default: detected; UTF-8 for texts.", rich_help_panel="Data"),
     ] = None
     text: Annotated[str | None, Option(help="Text column of a table.", rich_help_panel="Data")] = None
     encoder: Annotated[

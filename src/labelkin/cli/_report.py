@@ -65,7 +65,7 @@ def report(
 def reproduce(
     what: Annotated[str | None, Argument(help="A table or figure from --list, such as 003-table2.")] = None,
     list_all: Annotated[
-        bool, Option("--list", help="List tables and figures: data, what is measured, and the cost of the rest.")
+        bool, Option("--list", help="List tables and figures: their data, what is measured, and the cost of the rest.")
     ] = False,
     seeds: Annotated[int | None, Option(help="Number of seeds. Default: as in the paper, at most 3.")] = None,
     scale: Annotated[
@@ -78,7 +78,7 @@ def reproduce(
     protocol: Annotated[
         str,
         Option(
-            help="clean: the test set chooses nothing. as-published: evaluate as the paper did.",
+            help="clean: nothing is chosen on the test set. as-published: evaluate as the paper did.",
             metavar="clean|as-published",
         ),
     ] = "clean",

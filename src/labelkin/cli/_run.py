@@ -39,7 +39,7 @@ def evaluate(
         bool, Option("--unseen", help="Leave out the samples of DATA that the run was trained on.")
     ] = False,
     costs: Annotated[
-        Path | None, Option(help="Costs by class name that decisions go by. Default: the run's.", metavar="FILE")
+        Path | None, Option(help="Costs by class name to decide with. Default: the run's.", metavar="FILE")
     ] = None,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -87,7 +87,7 @@ def predict(
 ) -> None:
     """Predict classes and write them with calibrated probabilities and tree paths to a file.
 
-    Rows count from 0. The probability is empty if the objective defines none and the run is not calibrated, and the path
+    Rows are numbered from 0. The probability is empty if the objective defines none and the run is not calibrated, and the path
     is empty if the run has no taxonomy.
     """
     from labelkin.runs import write_predictions
@@ -111,7 +111,7 @@ def predict(
 
 
 def say_caveats(run: Path, coverage: float | None) -> None:
-    """Print what to bear in mind about the answers of a run."""
+    """Print the caveats about the answers of a run."""
     from labelkin.runs import caveats
 
     for caveat in caveats(run, coverage=coverage):
@@ -250,9 +250,9 @@ def serve(
     costs: RunCosts = None,
     host: Annotated[
         str,
-        Option(help="Address to listen at. Other than this machine's own, requests need the token that is printed."),
+        Option(help="Address to listen on. If other machines can reach it, requests need the token that is printed."),
     ] = "127.0.0.1",
-    port: Annotated[int, Option(help="Port to listen at; 0 for any free one.")] = 8765,
+    port: Annotated[int, Option(help="Port to listen on; 0 for any free one.")] = 8765,
 ) -> None:
     """Serve a run on a local web page, and as JSON: drop a photo, or paste a text or a row of features.
 

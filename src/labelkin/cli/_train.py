@@ -109,7 +109,7 @@ def train(
 
 
 def _show_progress(spec: "RunSpec", why: str, steps: int) -> "Progress":
-    """Say why this objective is trained, now that nothing refuses the run, and show the progress of its training."""
+    """Explain the choice of the objective once the run has passed all checks, and show the progress of its training."""
     if why:
         say_status(why)
     return progress(f"{spec.objective} seed {spec.settings.seed}", spec.settings.epochs, steps)

@@ -88,7 +88,7 @@ def _one_seed(top: Row, reference: Row) -> Verdict:
 
 
 def _severity(comparison: Comparison, rivals: Sequence[Row], reference: Row) -> str:
-    """Return whether an objective that is not shown to be less accurate makes less severe mistakes."""
+    """Return a sentence on whether an objective that is not shown to be less accurate makes less severe mistakes."""
     candidates = [row for row in rivals if row.difference_high >= 0 and not isnan(row.severity)]
     if not candidates or isnan(reference.severity):
         return ""

@@ -55,9 +55,9 @@ def compare(
         taxonomy: The name of a shipped tree, a file, or "wordnet". None uses the tree of the data, or builds one from them.
         out: The folder of the runs.
         data_options: Keyword arguments of `labelkin.data.load`.
-        options: Keyword arguments of the objectives, as `{"label-smoothing": {"smoothing": 0.2}}`.
+        options: Keyword arguments of the objectives, such as `{"label-smoothing": {"smoothing": 0.2}}`.
         jobs: The number of runs to train at once, each in its own process.
-        fleet: The most runs to train at once as one batched model, for small networks; see `labelkin.comparison.execute`.
+        fleet: The maximum number of runs to train as one batched model, for small networks; see `labelkin.comparison.execute`.
         progress: Called with a run's title, epochs and steps per epoch; returns the object that shows them.
         **settings: Fields of `labelkin.training.Settings`, such as `epochs` and `lr`.
 

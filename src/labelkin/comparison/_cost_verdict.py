@@ -131,13 +131,13 @@ def _left_out(rows: Sequence[Row]) -> list[str]:
             if earlier
             else []
         ),
-        *([f"Left out, because their scores are no probabilities: {', '.join(without)}."] if without else []),
+        *([f"Left out, because their scores are not probabilities: {', '.join(without)}."] if without else []),
         *([f"Left out, because they share no seed with the reference: {', '.join(unpaired)}."] if unpaired else []),
     ]
 
 
 def _why_not_cost(comparison: Comparison) -> list[str]:
-    """Say why the mean cost of a decision does not decide."""
+    """Explain why the verdict is not based on the mean cost of a decision."""
     bases = {row.basis for row in comparison.rows}
     if comparison.built_tree and bases & set(DECIDING):
         return ["Costs decide no verdict here, because the tree was built from the data; give one with --taxonomy."]

@@ -34,7 +34,7 @@ BATCH = 1024
 
 
 class Demo(NamedTuple):
-    """The comparison of a demo, its result in three lines, and the problem in words."""
+    """The comparison of a demo, its result in three lines, and a description of the problem."""
 
     comparison: Comparison
     lines: tuple[str, str, str]
@@ -72,7 +72,7 @@ def demo(
     Args:
         out: The folder of the runs. Finished runs there are not repeated.
         fresh: Whether to remove the demo's runs first.
-        data: Data sets that were read before. New ones are added, so that the report does not read them again.
+        data: Data sets that are already loaded; newly loaded ones are added, so that the report does not read them again.
         progress: Called with a run's title, epochs and steps per epoch; returns the object that shows them.
         say: Called with each line of status.
 
@@ -105,7 +105,7 @@ def demo(
 
 
 def described(dataset: Dataset) -> str:
-    """Say what is to be found, from how much, and what a mistake costs."""
+    """Describe the task, the amount of data and the costs of mistakes."""
     tree = dataset.taxonomy
     assert tree is not None
     return (

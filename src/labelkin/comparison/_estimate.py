@@ -54,13 +54,13 @@ def estimate(
 ) -> Estimate | None:
     """Estimate the time that the unfinished runs of a plan take on this machine.
 
-    A run that differs from a finished one only in seed and fold takes as long as that one. Of the others, some are trained
-    for a moment and not kept.
+    A run that differs from a finished one only in seed and fold takes as long as that one. Some of the others are trained
+    for a few steps, and the result is discarded.
 
     Args:
         plan: The plan. Its runs have been checked.
         store: The folder of the runs.
-        data: Data sets that were read before. New ones are added.
+        data: Data sets that are already loaded; newly loaded ones are added.
         jobs: The number of runs to train at once.
         say: Called with what takes time before the first step, such as the features of a frozen backbone.
 
@@ -89,10 +89,10 @@ def estimate(
 
 
 def seconds_of(spec: RunSpec, data: DataCache, *, say: Callable[[str], None] = lambda text: None) -> float:
-    """Estimate the time of a run from its first steps, which are not kept; `say` gets the notes of the run."""
+    """Estimate the time of a run from its first steps, whose result is discarded; `say` gets the notes of the run."""
     workspace, probe = data.workspace(spec), Probe(say)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # training gives them again
+        warnings.simplefilter("ignore")  # training repeats these warnings
         with suppress(Measured):
             train_run(spec, workspace=workspace, progress=probe.begin)
     evaluated = 0.0
@@ -103,7 +103,7 @@ def seconds_of(spec: RunSpec, data: DataCache, *, say: Callable[[str], None] = l
 
 
 class Measured(Exception):
-    """Ends a run that was only begun to be timed."""
+    """Raised to end a run that was started only to time it."""
 
 
 class Probe(Silent):
@@ -173,7 +173,7 @@ def _total(runs: Sequence[Planned], times: dict[str, float]) -> float:
 
 
 def _kind(run: Planned) -> str:
-    """Return what the runs of a plan have in common that differ only in seed and fold."""
+    """Return a key that is the same for runs of a plan that differ only in seed and fold."""
     spec = replace(run.spec, settings=replace(run.spec.settings, seed=0))
     values = spec.as_dict()
     values["data_options"] = {name: value for name, value in spec.data_options.items() if name != "fold"}

@@ -136,14 +136,14 @@ def execute(
         plan: The plan.
         store: The folder of the runs.
         jobs: The number of runs to train at once, each in its own process.
-        fleet: The most runs to train at once as one batched model. Runs can be trained together if they differ only in the
+        fleet: The maximum number of runs to train as one batched model. Runs can be trained together if they differ only in the
             seed and in the objective; the others are trained one by one. For small networks.
         mps: Whether the processes of `jobs` share a GPU through CUDA MPS, which lets their kernels run at the same time.
         engine: "local" or "ray".
         address: The address of a Ray cluster.
         budget: Seconds. No run begins that would not finish in time; the others are `skipped` in the outcome.
         keep: "weights", or "results" to keep the metrics and the outputs on the test set of a finished run, but no weights.
-        data: Data sets that were read before. New ones are added, so that the report does not read them again.
+        data: Data sets that are already loaded; newly loaded ones are added, so that the report does not read them again.
         progress: Called with a run's title, epochs and steps per epoch; returns the object that shows them.
         say: Called with each line of status.
 
@@ -201,7 +201,7 @@ class _How(NamedTuple):
 
 
 def _environment(*, mps: bool) -> AbstractContextManager[dict[str, str]]:
-    """Return the environment variables of processes, as long as they are valid."""
+    """Return a context manager with the environment variables of the processes, which are valid inside it."""
     return cuda_mps() if mps else nullcontext({})
 
 

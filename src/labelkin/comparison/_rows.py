@@ -1,4 +1,4 @@
-"""The row of an objective in a comparison: means over seeds, and differences to the reference."""
+"""The row of an objective in a comparison: means over seeds, and differences from the reference."""
 
 from collections.abc import Sequence
 from math import isfinite, isnan, nan
@@ -18,7 +18,7 @@ IMBALANCE = ("balanced_accuracy", "macro_f1", "decided_balanced_accuracy", "deci
 MEANS = ("top5", "severity", "ahd5", "ece", "crm_accuracy", "crm_severity", "crm_ahd5", "structure", "bleu")
 DECIDED = ("argmax_cost", "decided_accuracy", "decided_severity", "decided_ahd5", "decided_ahd20", "decided_ece")
 FLOORS = ("ahd5_floor", "ahd20_floor", "temperature")
-# What the costs of a row rest on. Only the first two decide a verdict.
+# The basis of the costs of a row. Only the first two decide a verdict.
 CALIBRATED, NOT_CALIBRATED = "calibrated", "not calibrated"
 SEEDS_ONLY, UNCALIBRATED = "calibrated, seeds only", "uncalibrated, seeds only"
 DECIDING = (CALIBRATED, NOT_CALIBRATED)
@@ -49,7 +49,7 @@ class Row(NamedTuple):
     seeds: tuple[int, ...]
     accuracy: float
     accuracy_spread: float
-    difference: float = nan  # of the accuracy to the reference's, averaged over pairs of runs with the same seed
+    difference: float = nan  # accuracy minus the reference's, averaged over pairs of runs with the same seed
     difference_spread: float = nan
     difference_low: float = nan  # 95 % interval of the mean difference
     difference_high: float = nan
@@ -79,7 +79,7 @@ class Row(NamedTuple):
     basis: str = ""  # of the costs: CALIBRATED, NOT_CALIBRATED, SEEDS_ONLY or UNCALIBRATED; "" without a tree
     cost: float = nan  # mean cost of a decision (least expected cost, CRM)
     cost_spread: float = nan
-    cost_difference: float = nan  # to the reference's cost, averaged over pairs of runs with the same seed
+    cost_difference: float = nan  # cost minus the reference's, averaged over pairs of runs with the same seed
     cost_low: float = nan  # 95 % interval of the mean difference, for new seeds and new test samples
     cost_high: float = nan
     cost_change: float = nan  # the difference as a share of the reference's cost
@@ -91,7 +91,7 @@ class Row(NamedTuple):
     argmax_cost: float = nan  # mean cost of the most probable class
     decided_accuracy: float = nan
     decided_accuracy_spread: float = nan
-    decided_accuracy_change: float = nan  # mean difference to the reference over the seeds that both have
+    decided_accuracy_change: float = nan  # mean difference from the reference over the seeds that both have
     decided_severity: float = nan
     decided_severity_spread: float = nan
     decided_ahd5: float = nan
@@ -150,7 +150,7 @@ def cost_of(run: Record) -> float:
 
 
 def _tested(outcomes: Sequence[Outcomes | None], finals: Sequence[dict[str, float]]) -> dict[str, Any]:
-    """Return the size of the test set and what the costs of runs rest on."""
+    """Return the size of the test set and the basis of the costs of runs."""
     if all(isnan(final.get("decided_cost", nan)) for final in finals):
         earlier = any(not isnan(final.get("crm_accuracy", nan)) and "decided_cost" not in final for final in finals)
         known = next((found for found in outcomes if found is not None), None)
@@ -198,7 +198,7 @@ def difference(by_seed: Sequence[float], by_sample: npt.NDArray[np.float64] | No
 
 
 def against(row: Row, runs: Sequence[Record], reference: Sequence[Record]) -> Row:
-    """Add the paired differences to the reference, and the epoch at which a row reaches the reference's best."""
+    """Add the paired differences from the reference, and the epoch at which a row reaches the reference's best."""
     theirs = {run.seed: run for run in reference}
     pairs = [(run, theirs[run.seed]) for run in runs if run.seed in theirs]
     outcomes = _outcomes(pairs)
@@ -229,7 +229,7 @@ def against(row: Row, runs: Sequence[Record], reference: Sequence[Record]) -> Ro
 def _cost_against(
     row: Row, pairs: Sequence[tuple[Record, Record]], outcomes: Sequence[tuple[Outcomes, Outcomes]] | None
 ) -> Row:
-    """Add the paired difference of the costs; it is left out if calibrated and earlier runs would be compared."""
+    """Add the paired difference of the costs, unless it would compare calibrated runs with uncalibrated earlier ones."""
     costs = [(cost_of(ours), cost_of(other)) for ours, other in pairs]
     alike = all(
         ("decided_cost" in (ours.final or {})) == ("decided_cost" in (other.final or {})) for ours, other in pairs

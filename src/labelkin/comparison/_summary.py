@@ -53,7 +53,7 @@ class PooledRecord(Record):
 
 
 class Pooled(NamedTuple):
-    """Runs with their folds pooled, and in words the seeds that were left out because folds are missing."""
+    """Runs with their folds pooled, and a description of the seeds that were left out because folds are missing."""
 
     records: list[Record]
     incomplete: list[str]
@@ -108,14 +108,14 @@ class Comparison(NamedTuple):
         rows: One row per objective.
         reference: The label that the others are compared with. None if it has no finished runs.
         data: The name or path of the data.
-        tree: The origin of the tree that severities are measured on, in words.
+        tree: A description of the tree that severities are measured on.
         folder: The folder of the runs.
         records: The finished runs by label.
         unfinished: The runs that have not finished.
         not_begun: The folder names of the plan's runs that have not begun.
         built_tree: Whether the tree was built from the training data. Costs on such a tree decide no verdict.
-        costs: The file of costs that decisions go by; None if they go by the tree.
-        incomplete: In words, the seeds that are left out because folds are missing.
+        costs: The file of costs that decisions use; None if they use distances in the tree.
+        incomplete: A description of the seeds that are left out because folds are missing.
 
     Example:
         >>> import labelkin, tempfile
@@ -148,7 +148,7 @@ class Comparison(NamedTuple):
         return table.comparison_as_html(self)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values; NaN where a number is undefined."""
+        """Return the comparison as plain values; NaN where a number is undefined."""
         return {**table.comparison_as_dict(self), "not_begun": list(self.not_begun)}
 
 

@@ -202,7 +202,7 @@ def _cost_notes(comparison: Comparison, name: str, spread: str) -> list[str]:
     if any(not isnan(row.decided_accuracy) for row in comparison.rows):
         scores = "after the scores are divided by a temperature that is fitted on held-out samples"
         if basis == {NOT_CALIBRATED}:
-            scores = "by the scores as they are, because the runs are not calibrated"
+            scores = "by unscaled scores, because the runs are not calibrated"
         notes.append(
             f"decided: of these decisions, {scores}; on the test set{_size(comparison)}. AHD@5 and AHD@20: mean tree distance "
             "of the five and twenty best classes to the truth, with the distance above the least that the tree allows; ECE: "

@@ -1,4 +1,4 @@
-"""The result of a comparison in words, and the sentences that verdicts on cost and on accuracy share."""
+"""The result of a comparison as text, and the sentences that verdicts on cost and on accuracy share."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ MANY = 5  # with fewer objectives, the number that looks better by chance rounds
 
 
 class Verdict(NamedTuple):
-    """The result of a comparison in words. `str` gives the first sentence.
+    """The result of a comparison as text. `str` gives the first sentence.
 
     Args:
         kind: "winner", "tie", "behind", "one seed", "no reference" or "nothing"; "model" on the page of one model.

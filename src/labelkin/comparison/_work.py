@@ -1,4 +1,4 @@
-"""The runs of a plan that are to be trained: handed out while there is time, with what became of each."""
+"""The runs of a plan that remain to be trained: handed out while there is time, with the outcome of each."""
 
 import errno
 from collections import deque

@@ -266,7 +266,7 @@ class Normalize:
         shape = (-1, *[1] * (inputs.ndim - 2))
         mean, std = self.mean.view(shape), self.std.view(shape)
         if inputs.dtype == torch.uint8:
-            return inputs.float().div_(255).sub_(mean).div_(std)  # the copy is ours: fewer passes over memory
+            return inputs.float().div_(255).sub_(mean).div_(std)  # in place on our own copy: fewer passes over memory
         return (inputs - mean) / std
 
 

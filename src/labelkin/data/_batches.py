@@ -68,7 +68,7 @@ class Minibatch(NamedTuple):
     """One batch of samples.
 
     Padding repeats a sample, or is black if an image could not be read. Leave rows of weight 0 out of every sum, and out of
-    tables that are kept by `index`.
+    tables that are indexed by `index`.
 
     Attributes:
         inputs: (B, ...) the samples.
@@ -128,8 +128,8 @@ class Batches:
         augment: One augmentation, or several that are applied in order.
         normalize: Normalization of the inputs, usually `Dataset.normalize`.
         balanced: Put this many samples of each of `batch_size / balanced` classes into every batch.
-        sampler: With "balanced", an epoch takes samples of each class equally often instead of each sample once: those of
-            rare classes several times, those of frequent ones not all.
+        sampler: With "balanced", an epoch takes samples of each class equally often instead of each sample once: samples
+            of rare classes several times, and only some samples of frequent classes.
         drop_last: Whether to leave out a last batch that is not full.
         rank: Index of this process.
         world: Number of processes.

@@ -1,4 +1,4 @@
-"""Forget the class of some training samples and keep the node above it."""
+"""Replace the class of some training samples by the node above it."""
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ def with_coarse_labels(name: str, found: RawDataset, share: float, *, seed: int)
     parents = None if tree is None else tree.parents[tree.leaves]
     if tree is None or parents is None or not (tree.parents[parents] >= 0).any():
         raise InputError(
-            f"coarse_labels: expected data with a tree of groups, which {name} do not come with; choose data that have one, or "
+            f"coarse_labels: expected data with a tree of groups, which {name} lacks; choose data that have one, or "
             "leave coarse_labels out."
         )
     counts = class_counts(found.train.targets, found.classes)

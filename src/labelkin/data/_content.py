@@ -1,4 +1,4 @@
-"""The content of samples and of image files, as hashes, which also recognize samples that a model was trained on.
+"""Hashes of the content of samples and image files; they also identify samples that a model was trained on.
 
 Files that did not change are not read again.
 """
@@ -48,8 +48,8 @@ def content_digests(split: Split) -> list[bytes]:
 def file_digests(paths: Sequence[Path]) -> list[str]:
     """Return the SHA-256 of the content of each file.
 
-    Hashes are kept in labelkin's cache beside the size and the modification time of the file, so only new and changed files
-    are read. A file that is not there, or cannot be read, has the hash "".
+    Hashes are cached with the size and the modification time of the file, so only new and changed files
+    are read. A file that does not exist or cannot be read has the hash "".
 
     Args:
         paths: The files.
@@ -65,7 +65,7 @@ def file_digests(paths: Sequence[Path]) -> list[str]:
 
 
 def _digests_in(folder: str, files: Iterable[str]) -> dict[str, str]:
-    """Return the hashes of files of one folder, and keep them."""
+    """Return the hashes of files of one folder, and cache them."""
     kept = derived_folder("hashes") / f"{sha256(os.fsencode(folder)).hexdigest()[:32]}.json"
     known = _read(kept)
     current: Known = {}
@@ -99,7 +99,7 @@ def _digest(path: str) -> str:
 
 
 def _read(path: Path) -> Known:
-    """Read the hashes of a folder; a damaged file counts as none, since the hashes can be computed again."""
+    """Read the hashes of a folder; a damaged file counts as empty, since the hashes can be computed again."""
     try:
         known = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -108,7 +108,7 @@ def _read(path: Path) -> Known:
 
 
 def _keep(path: Path, known: Known) -> None:
-    """Keep the hashes of a folder; without a place to write, they are computed again the next time."""
+    """Cache the hashes of a folder; if the cache cannot be written, they are computed again the next time."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps(known))
@@ -142,7 +142,7 @@ def seen_before(split: Split, positions: Tensor, inputs: Tensor, known: Mapping[
     if known["by"] == "content":
         return torch.isin(_contents(inputs), known["digests"])
     if isinstance(split, ArraySplit):
-        return torch.zeros(len(positions), dtype=torch.bool)  # image files are known by their names only
+        return torch.zeros(len(positions), dtype=torch.bool)  # image files are identified by name and size only
     return torch.isin(_files(split.take(positions)), known["digests"])
 
 

@@ -268,7 +268,7 @@ def _deviation(variance: Tensor, mean: Tensor) -> Tensor:
 
 
 class RawDataset(NamedTuple):
-    """A dataset as its files contain it: samples that are not assigned to a split are in `train`."""
+    """A dataset before it is split: samples that are not assigned to a split are in `train`."""
 
     classes: tuple[str, ...]
     train: Split

@@ -62,7 +62,7 @@ def fingerprint(data: str) -> str:
 def folder_content(data: str) -> str | None:
     """Return a hash of the content of all images below a folder, or None if the data are not a folder of files.
 
-    The hash of each file is kept in labelkin's cache until its size or modification time changes.
+    The hash of each file is cached until its size or modification time changes.
 
     Args:
         data: A name or path, as for `load`.

@@ -70,7 +70,7 @@ def read_held_out(
 
 
 def _held(trained: Mapping[str, Any], samples: SampleFormat, path: Path) -> dict[str, Any]:
-    """Return those of the training's options that apply to the data at a path."""
+    """Return the options of the training that apply to the data at a path."""
     columns: dict[str, Any] = {"text": samples.text, "features": samples.columns, "image": samples.image}
     columns["categories"] = None if samples.columns is None else samples.categories or {}
     known = reader_at(path, texts=samples.encoder is not None).options

@@ -143,8 +143,8 @@ def load(
         label: Column of the labels, for tables; or several, coarse to fine, which define the taxonomy. Where the finest ones
             are empty, the label is an inner node of the taxonomy.
         image: Column of the image paths, for tables.
-        features: Columns of numbers or categories, for tables. Each category becomes a column of 0 and 1, and the mean of the
-            training samples takes the place of missing numbers.
+        features: Columns of numbers or categories, for tables. Each category becomes a column of 0 and 1, and missing numbers
+            are replaced by the mean of the training samples.
         labels: File of the labels, for a `.npy` file of inputs.
         image_size: Height and width that images are converted to (default: the size that all images share, else 64).
         on_error: "stop" (default) raises `UnreadableImage` for an image that cannot be read; "skip" warns and leaves it out.
@@ -161,11 +161,13 @@ def load(
             would be fewer than 50 samples.
         folds: Number of folds for cross-validation, if the dataset has no test split.
         fold: The fold that is the test split, from 0 to `folds` - 1.
-        partial: What becomes of training samples with an inner node as label: "use" (default) and "drop" keep them as
-            `Dataset.partial`, which objectives that learn from classes only refuse or leave out; "none" leaves them out.
-        encoding: Encoding of a .csv or .tsv file. By default it is detected, with a warning unless it is UTF-8 or UTF-16.
+        partial: What to do with training samples whose label is an inner node. "use" (default) and "drop" keep them as
+            `Dataset.partial`; an objective that learns only from classes then refuses them ("use") or leaves them out
+            ("drop"). "none" leaves them out for every objective.
+        encoding: Encoding of a .csv or .tsv file. By default it is detected, with a warning unless it is UTF-8 or UTF-16; a
+            table of texts must be UTF-8 unless its encoding is given.
         coarse_labels: Replace this fraction of every class's training labels by the node above the class in the data's own
-            tree, to measure what partial labels are worth; see `partial`. Classes directly below the root keep theirs.
+            tree, to measure the benefit of partial labels; see `partial`. Classes directly below the root keep theirs.
 
     Returns:
         The dataset.

@@ -30,7 +30,7 @@ class Place(NamedTuple):
     Attributes:
         below: Possible locations below a data folder.
         holds: Returns whether a path contains the dataset.
-        put: The files that a user has to provide, in words, for error messages.
+        put: A description of the files that a user has to provide, for error messages.
         downloads: Files that can be downloaded.
         fixed: Possible locations outside of data folders.
     """
@@ -65,7 +65,7 @@ def cache_folder() -> Path:
 
 
 def derived_folder(kind: str) -> Path:
-    """Return the folder of what labelkin computes from data and can compute again, such as the features of frozen networks.
+    """Return the folder for cached results that labelkin computes from data, such as the features of frozen networks.
 
     It is in the folder that the environment variable LABELKIN_CACHE names, else beside the cache of datasets.
 
@@ -83,7 +83,7 @@ def data_folders(data_dir: str | os.PathLike[str] | None) -> list[Path]:
         data_dir: A folder that is searched first.
 
     Returns:
-        `data_dir`, the folder in the environment variable LABELKIN_DATA, and the cache, as far as they are given.
+        `data_dir` and the folder in the environment variable LABELKIN_DATA, if given, and the cache.
 
     Example:
         >>> from labelkin.data import cache_folder, data_folders
@@ -169,7 +169,7 @@ def download_files(place: Place, folder: Path) -> None:
         if item.unpacks_to is not None:
             _unpack(path, into / item.unpacks_to)
             if not given:
-                path.unlink()  # an archive that was there before is kept
+                path.unlink()  # an archive that already existed is kept
 
 
 def _fetched(place: Place, folder: Path) -> str | None:

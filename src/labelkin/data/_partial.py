@@ -45,7 +45,7 @@ def with_paths(found: RawDataset, paths: Sequence[Path]) -> RawDataset:
 
     Args:
         found: A dataset with one class per path.
-        paths: The path of each class, as far as it is known.
+        paths: The path of each class; it may end at an inner node.
 
     Returns:
         The dataset, whose classes are the paths without others below them.

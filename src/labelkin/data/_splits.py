@@ -172,7 +172,7 @@ def calibration_part(targets: Tensor, share: float, *, seed: int) -> Parts | Non
     """Hold out training samples to calibrate on: a share of the samples, spread evenly over the classes.
 
     The samples are ordered by class and, within a class, at random; every `1 / share`-th is taken, from a random start. So each
-    class gives its share up to one sample, also where that is less than one. A class with one sample keeps it, and every class
+    class gives its share up to one sample, even if that is less than one. A class with one sample keeps it, and every class
     keeps one.
 
     Args:

@@ -114,7 +114,7 @@ class SampleFormat(NamedTuple):
     text: str | None = None  # column of the texts in a table
     encoder: dict[str, Any] | None = None  # state of the encoder of the texts
     categories: dict[str, list[str]] | None = None  # values of the columns that hold categories
-    fill: list[float] | None = None  # what takes the place of missing values: the means of the training samples
+    fill: list[float] | None = None  # the values that replace missing ones: the means of the training samples
 
 
 class UnlabeledBatch(NamedTuple):

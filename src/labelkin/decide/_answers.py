@@ -1,4 +1,4 @@
-"""A decision rule as one object: a class, by probability or by expected cost, or a node of the tree that is sure enough.
+"""A decision rule as one object: a class, by probability or by expected cost, or a probable enough node of the tree.
 
 `TraceableRule` is the same as a module without branches on values, which `torch.export` and ONNX can trace.
 """
@@ -48,12 +48,13 @@ class Rule:
 
     Args:
         name: `"argmax"` for the most probable class, `"crm"` for the class of least expected cost, or `"fallback"` for the
-            most specific node of the tree that is sure enough.
+            most specific node of the tree that is probable enough.
         taxonomy: The tree over the classes. `"crm"` needs it or `costs`, and `"fallback"` needs it.
         costs: (K, K) costs by true class (row) and answer (column), for `"crm"`; by default the distances in the tree.
-        threshold: The least probability of an answer of `"fallback"`; 0.5 by default.
+        threshold: The minimum probability of an answer of `"fallback"`; 0.5 by default.
         guarantee: A fitted `GuaranteedFallback`, whose thresholds replace `threshold`.
-        temperature: What logits were divided by to get the probabilities; a record of `fitted`, not used by `answer`.
+        temperature: The number that logits were divided by to get the probabilities. `fitted` records it; `answer` does not use
+            it.
 
     Example:
         >>> import torch
@@ -117,13 +118,13 @@ class Rule:
         Args:
             logits: (n, K) logits of samples that the model was not trained on.
             target: (n,) true class positions.
-            coverage: With `"fallback"`, the least probability that an answer is right or the root, such as 0.95. None for no
+            coverage: With `"fallback"`, the minimum probability that an answer is right or the root, such as 0.95. None for no
                 guarantee.
             temperature: A known temperature. None fits one.
-            by: What the guarantee holds for; see `GuaranteedFallback`.
+            by: The scope of the guarantee; see `GuaranteedFallback`.
             prior: The prior of the temperature; see `Temperature.fit`.
             seed: The seed of the random halves.
-            scaled: Returns the (n, K) probabilities at a temperature, for scores that are no logits. By default the softmax of
+            scaled: Returns the (n, K) probabilities at a temperature, for scores that are not logits. By default the softmax of
                 the logits divided by it.
 
         Returns:
@@ -151,13 +152,13 @@ class Rule:
         return FittedRule(replace(ready, guarantee=guarantee), probs)
 
     def kinds(self, nodes: Tensor) -> list[str]:
-        """Return for each answer what it is.
+        """Return the kind of each answer.
 
         Args:
             nodes: (n,) answers of this rule.
 
         Returns:
-            "class", "ancestor" for an inner node below the root, or "none" for the root, which leaves the question open.
+            "class", "ancestor" for an inner node below the root, or "none" for the root, which means "no answer".
         """
         if self.taxonomy is None:
             return ["class"] * len(nodes)
@@ -215,9 +216,7 @@ def choose_rule(
             f"(--{argument} fallback)."
         )
     if coverage is not None and threshold is not None:
-        raise InputError(
-            "coverage: a threshold was given too, which the coverage would replace; leave one of them out."
-        )
+        raise InputError("coverage: expected either a coverage or a threshold, got both; leave one of them out.")
     if coverage is not None:
         check_coverage(coverage)
     if threshold is not None:
@@ -226,7 +225,7 @@ def choose_rule(
 
 
 def check_coverage(coverage: float) -> None:
-    """Refuse a coverage that is no probability between 0 and 1."""
+    """Refuse a coverage that is not between 0 and 1."""
     check_number("coverage", coverage, low=0, high=1, open_low=True)
     if coverage == 1:
         raise InputError("coverage: only the root is always right; expected a number below 1, such as 0.95, got 1.")
@@ -243,7 +242,7 @@ def _check_enough(samples: int, coverage: float) -> None:
 
 
 def class_nodes(positions: Tensor, taxonomy: Taxonomy | None) -> Tensor:
-    """Return (n,) the nodes of class positions; the positions themselves without a tree."""
+    """Return the nodes (n,) of class positions; without a tree, the positions themselves."""
     if taxonomy is None:
         return positions
     return torch.from_numpy(taxonomy.leaves.copy()).to(positions.device)[positions]

@@ -19,14 +19,14 @@ Names = str | int | Sequence[str | int]
 def restrict(probs: Tensor, taxonomy: Taxonomy, to: Names) -> Tensor:
     """Return the probabilities given that the true class is below some nodes, or is one of some classes.
 
-    Use it if something else tells where the true class is: the photo was taken in a barn, so the animal is livestock. All rules
-    of `labelkin.decide` accept the result. To limit the answers only, while the true class may be any, use `allowed` of
+    Use it if other information narrows down the true class: the photo was taken in a barn, so the animal is livestock. All
+    rules of `labelkin.decide` accept the result. To limit the answers only, while the true class may be any, use `allowed` of
     `least_cost` and `best_answer`.
 
     Args:
         probs: (n, K) probabilities of the classes.
         taxonomy: The tree.
-        to: A node or a list of nodes, by name or index; a class is a node as well. The root leaves everything as it is.
+        to: A node or a list of nodes, by name or index; a class is a node as well. The root changes nothing.
 
     Returns:
         (n, K) probabilities, 0 for all other classes. A sample that gives all allowed classes probability 0 gets equal
@@ -49,7 +49,7 @@ def restrict(probs: Tensor, taxonomy: Taxonomy, to: Names) -> Tensor:
 
 
 def nodes_below(argument: str, taxonomy: Taxonomy, names: Names) -> npt.NDArray[np.bool_]:
-    """Return (N,) whether each node is one of some nodes or below one."""
+    """Return a mask (N,) of the given nodes and all nodes below them."""
     given = plain_names(names)
     chosen: list[Any] = [given] if isinstance(given, (str, int, np.integer)) else list(given)
     if not chosen:

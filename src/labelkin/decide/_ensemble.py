@@ -13,18 +13,19 @@ def hierarchical_ensemble(probs: Tensor, parent_probs: Tensor, taxonomy: Taxonom
     """Multiply the probability of each class by that of its parent, from another classifier, and normalize.
 
     HiE (Jain et al., Test-Time Amendment with a Coarse Classifier for Fine-Grained Classification, 2023): `p'(y)` is
-    proportional to `p(y) a(parent of y)`. The coarse classifier `a`, a second network or a head of its own, makes fewer
+    proportional to `p(y) a(parent of y)`. The coarse classifier `a`, a second network or a separate head, makes fewer
     mistakes between distant classes. Decide with the result by any rule, such as `least_cost`. If all parents have the same
     probability, nothing changes.
 
     Args:
         probs: (n, K) probabilities of the classes.
         parent_probs: (n, P) probabilities of the parents of classes, in the order of their indices:
-            `numpy.unique(taxonomy.parents[taxonomy.leaves])`. A parent stands for the classes right below it alone.
+            `numpy.unique(taxonomy.parents[taxonomy.leaves])`. A parent counts only the classes directly below it.
         taxonomy: The tree.
 
     Returns:
-        (n, K) probabilities. A sample for which the two classifiers exclude each other keeps its `probs`.
+        (n, K) probabilities. A sample for which the two classifiers contradict each other (every product is 0) keeps its
+        `probs`.
 
     Example:
         >>> import torch

@@ -114,7 +114,7 @@ def operating_curve(
 
 
 def ways_down(node_probs: Tensor, taxonomy: Taxonomy) -> tuple[Tensor, Tensor]:
-    """Return (n, L) the nodes on the walk from the root to a class, and their probabilities; both are -1 after its end."""
+    """Return the nodes (n, L) on the walk from the root to a class and their probabilities (n, L); -1 after its end."""
     child = _best_children(node_probs, taxonomy)
     nodes = [child.new_zeros(child.shape[0], 1)]  # not len(), which tracing would make a constant
     for _ in range(int(taxonomy.depth.max())):
@@ -125,7 +125,7 @@ def ways_down(node_probs: Tensor, taxonomy: Taxonomy) -> tuple[Tensor, Tensor]:
 
 
 def _best_children(node_probs: Tensor, taxonomy: Taxonomy) -> Tensor:
-    """Return (n, N) the most probable child of each node, ties going to the lowest class position; -1 for leaves."""
+    """Return the most probable child of each node (n, N); ties go to the lowest class position; -1 for leaves."""
     order = np.argsort(lowest_class(taxonomy), kind="stable")
     order = order[order > 0]
     nodes, parents = (torch.from_numpy(array).to(node_probs.device) for array in (order, taxonomy.parents[order]))
@@ -138,7 +138,7 @@ def _best_children(node_probs: Tensor, taxonomy: Taxonomy) -> Tensor:
 
 
 def lowest_class(taxonomy: Taxonomy) -> npt.NDArray[np.int64]:
-    """Return (N,) the lowest class position at or below each node."""
+    """Return the lowest class position at or below each node (N,)."""
     lowest = np.full(len(taxonomy), len(taxonomy.leaves))
     lowest[taxonomy.leaves] = np.arange(len(taxonomy.leaves))
     for node in np.argsort(-taxonomy.depth, kind="stable")[:-1]:
@@ -148,12 +148,12 @@ def lowest_class(taxonomy: Taxonomy) -> npt.NDArray[np.int64]:
 
 
 def deepest(nodes: Tensor, probs: Tensor, threshold: float | Tensor) -> Tensor:
-    """Return (n,) the last node of each walk whose probability reaches the threshold, or the root; see `ways_down`."""
+    """Return the last node of each walk (n,) whose probability reaches the threshold, or the root; see `ways_down`."""
     return nodes.gather(-1, _last_step(probs, threshold)).squeeze(-1)
 
 
 def _last_step(probs: Tensor, threshold: float | Tensor) -> Tensor:
-    """Return (n, 1) the last step of each walk whose probability reaches the threshold, or 0."""
+    """Return the last step of each walk (n, 1) whose probability reaches the threshold, or 0."""
     steps = torch.arange(probs.shape[-1], device=probs.device)
     return torch.where(probs >= threshold, steps, 0).amax(-1, keepdim=True)
 

@@ -40,8 +40,8 @@ class Halves(NamedTuple):
 def split_halves(count: int, seed: int = 0) -> Halves:
     """Split `count` samples into two disjoint random halves.
 
-    A guarantee needs the second half for itself: fit the temperature on `fitted` and the threshold of `GuaranteedFallback` on
-    `measured`. The split must be random, since samples are often stored in the order of their classes.
+    A guarantee needs samples that fitted nothing else: fit the temperature on `fitted` and the threshold of
+    `GuaranteedFallback` on `measured`. The split must be random, since samples are often stored in the order of their classes.
 
     Args:
         count: The number of samples, at least 2. With an odd number, `measured` has one more.
@@ -161,7 +161,7 @@ class GuaranteedFallback:
         return deepest(nodes, probs, least[nodes[:, self.step(taxonomy)]].unsqueeze(-1))
 
     def least(self, taxonomy: Taxonomy) -> Tensor:
-        """Return (N,) the thresholds below each node in float64; infinity for nodes without one.
+        """Return the thresholds (N,) that apply below each node, in float64; infinity for nodes without one.
 
         Args:
             taxonomy: The tree that `fit` was called with.
@@ -200,7 +200,7 @@ class GuaranteedFallback:
 
 
 def wrong_up_to(nodes: Tensor, probs: Tensor, target: Tensor, taxonomy: Taxonomy) -> Tensor:
-    """Return (n,) the largest threshold at which the answer of each sample is wrong; -1 if it is right at all of them.
+    """Return the largest threshold (n,) at which the answer of each sample is wrong; -1 if it is right at all of them.
 
     Args:
         nodes: (n, L) the walks of `fallback`; see `ways_down`.

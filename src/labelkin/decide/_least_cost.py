@@ -156,7 +156,7 @@ def expected_costs(
 
 
 def first_of_ties(expected: Tensor, probs: Tensor, rounding: float, k: int) -> Tensor:
-    """Return (n, k) the answers of least expected cost; equal ones by probability, then by position.
+    """Return the answers (n, k) of least expected cost; ties are sorted by probability, then by position.
 
     Args:
         expected: (n, A) expected costs of the answers.
@@ -173,7 +173,7 @@ def first_of_ties(expected: Tensor, probs: Tensor, rounding: float, k: int) -> T
 
 
 def _with_ties(expected: Tensor, probs: Tensor, rounding: float) -> Tensor:
-    """Return (n, K) all classes by expected cost, and within a run of equal costs by probability, then by position."""
+    """Return all classes (n, K) sorted by expected cost, and classes of equal cost by probability, then by position."""
     cost, order = expected.sort(dim=-1)
     run = torch.zeros_like(order)
     run[:, 1:] = (cost.diff(dim=-1) > rounding).cumsum(-1)

@@ -17,7 +17,7 @@ from labelkin.structure import Taxonomy
 
 @dataclass
 class LevelTemperatures:
-    """Calibrate the probabilities of each level of the tree with a temperature of its own, and decide by least expected cost.
+    """Calibrate the probabilities of each level of the tree with its own temperature, and decide by least expected cost.
 
     At level l, classes are merged into their ancestors at depth l (a class that is not as deep stands for itself), which have
     the probabilities `P_l`. Let `Q_l` be proportional to `P_l^(1 / T_l)`, with a temperature `T_l`. The expected cost of answer
@@ -131,7 +131,7 @@ class LevelTemperatures:
 
 
 def _levels(probs: Tensor, taxonomy: Taxonomy) -> list[tuple[Tensor, Tensor]]:
-    """Return for each depth from 1 the (n, M) log-probabilities of its nodes, and (K,) the column of each class."""
+    """Return for each depth from 1 the log-probabilities of its nodes (n, M), and the column of each class (K,)."""
     found = []
     for depth in range(1, int(taxonomy.depth.max()) + 1):
         nodes, columns = np.unique(taxonomy.level(depth), return_inverse=True)

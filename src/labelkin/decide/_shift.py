@@ -45,8 +45,8 @@ def check_shift(
     A threshold of `GuaranteedFallback` holds for samples from the source of the calibration samples. This check looks for a
     difference with the two-sample Kolmogorov-Smirnov test in each column of probabilities and in the highest probability, with
     Bonferroni's correction (Rabanser et al., Failing Loudly, 2019). If both sets come from the same source, it warns with
-    probability `false_alarms` at most. It needs no labels, so it misses a change of the classes that leaves the model's
-    probabilities as they were; no warning is no proof.
+    probability `false_alarms` at most. It needs no labels, so it misses a change of the classes that does not affect
+    the model's probabilities; no warning does not prove that nothing changed.
 
     Args:
         calibration_probs: (m, K) probabilities of the classes in calibration samples.
@@ -83,14 +83,15 @@ def check_shift(
         what = "highest probability" if name is None else f"probability of class {name}"
         warnings.warn(
             f"The new samples differ from the calibration samples: the distributions of the {what} are {distance:.2f} apart "
-            f"(p = {p_value:.2g}). What was fitted there may not hold, guarantees included; fit again on samples like these.",
+            f"(p = {p_value:.2g}). Temperatures, thresholds and guarantees fitted on the latter may not hold; fit "
+            "them again on samples like these.",
             stacklevel=2,
         )
     return found
 
 
 def largest_differences(left: Tensor, right: Tensor) -> Tensor:
-    """Return (K,) the largest difference between the distribution functions of the columns of (m, K) and (n, K)."""
+    """Return the largest difference between the distribution functions of each column (K,) of (m, K) and (n, K) values."""
     joined = torch.cat([left, right]).T.contiguous()
     values, order = joined.sort(dim=-1)
     steps = torch.where(order < len(left), 1 / len(left), -1 / len(right)).double().cumsum(-1)

@@ -76,7 +76,7 @@ class Temperature:
         """Find the temperature as `fit` does, on samples that do not fit in memory.
 
         Args:
-            blocks: Returns the samples from the first on, some at a time: (m, K) logits and (m,) true class positions. It is
+            blocks: Returns an iterator over all samples, some at a time: (m, K) logits and (m,) true class positions. It is
                 called for each temperature that is tried: about five times, or twenty if the first samples differ much from
                 the others.
 
@@ -194,9 +194,8 @@ def _checked_weight(weight: Tensor, values: Tensor) -> Tensor:
     """Return the weights of the samples in the precision of their values."""
     given = weight.detach().to(values)
     if given.shape != values.shape[:1] or not bool(torch.isfinite(given).all()) or bool((given < 0).any()):
-        raise InputError(
-            f"weight: expected {len(values)} finite numbers of at least 0, got shape {tuple(given.shape)}."
-        )
+        got = f"shape {tuple(given.shape)}" if given.shape != values.shape[:1] else "negative, NaN or infinite numbers"
+        raise InputError(f"weight: expected {len(values)} finite numbers of at least 0, got {got}.")
     if not bool(given.any()):
         raise InputError("weight: expected at least one weight above 0, got only zeros.")
     return given

@@ -80,7 +80,7 @@ def sums_along_paths(below: Tensor, values: Ints, taxonomy: Taxonomy) -> Tensor:
 
 
 def _along_paths(below: Tensor, values: Ints, taxonomy: Taxonomy) -> Tensor:
-    """Return (n, K) the sums of `sums_along_paths` for the classes."""
+    """Return the sums of `sums_along_paths` for the classes (n, K)."""
     return sums_along_paths(below, values, taxonomy)[_tensor(taxonomy.leaves, below)].T
 
 

@@ -21,7 +21,7 @@ def check_node_probs(argument: str, probs: Tensor, taxonomy: Taxonomy) -> None:
     low, root, slack = float(probs.min()), probs[:, 0].double(), sum_tolerance(probs.dtype, len(taxonomy.leaves))
     if low < 0 or bool(((root - 1).abs() > slack).any()):
         raise InputError(
-            f"{argument}: expected probabilities that are 1 at the root (column 0), got a least value of {low:.4g} and "
+            f"{argument}: expected probabilities that are 1 at the root (column 0), got a minimum of {low:.4g} and "
             f"{float(root.min()):.4g} to {float(root.max()):.4g} at the root; use node_probs() to compute them."
         )
     above = torch.from_numpy(taxonomy.parents[1:].copy()).to(probs.device)

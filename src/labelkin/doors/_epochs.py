@@ -48,7 +48,7 @@ def evaluation_mode(model: nn.Module) -> Iterator[None]:
 
 
 def check_trainable(objective: Objective, batches: int) -> None:
-    """Refuse an objective that is no mean, or whose mean is not that of the batches of one step."""
+    """Refuse an objective that does not average its losses, or does not average over all batches of a step."""
     if batches > 1 and not objective.accumulates:
         raise InputError(
             f"gradient accumulation: expected 1 batch per step for {type(objective).__name__}, whose loss is computed over "

@@ -29,7 +29,7 @@ except ImportError as error:
     ) from error
 
 METHODS = ("temperature", "none")
-LEAST = 1e-12  # probabilities below count as this, so that one 0 for a true class does not decide the temperature
+LEAST = 1e-12  # smaller probabilities count as this, so that one 0 for a true class does not determine the temperature
 PRIOR = 1.0  # standard deviation of the temperature's logarithm: few samples, or no mistakes, do not lead to certainty
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -47,7 +47,7 @@ class LeastCostClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
             is used.
         taxonomy: The tree above the classes, whose distances are the costs: a `Taxonomy`, a nested mapping of names, a
             file, the name of a built-in taxonomy, or "wordnet". Its leaves are the labels as strings; leaves that are
-            no classes are dropped.
+            not classes are dropped.
         costs: Costs by true class and answer, which need not be symmetric: a mapping `{true class: {answer: cost}}`, a
             pandas DataFrame with the true classes as index and the answers as columns, or a (K, K) array in the order
             of `classes_`. Costs may be negative. By name, a right answer costs 0 unless its cost is given. Without

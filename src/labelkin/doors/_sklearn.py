@@ -272,7 +272,7 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return predicted
 
     def decision_function(self, X: Any) -> Floats:
-        """Return the scores of the classes, which are log-probabilities where the objective defines them.
+        """Return the scores of the classes, which are log-probabilities if the objective defines them.
 
         Args:
             X: Finite numbers, shape (n, columns).
@@ -292,7 +292,7 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @available_if(_defines_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
-        """Return the calibrated probabilities of the classes; missing for objectives that define none.
+        """Return the calibrated probabilities of the classes; not available for objectives that define none.
 
         Args:
             X: Finite numbers, shape (n, columns).
@@ -310,7 +310,7 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @available_if(_defines_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Floats:
-        """Return the calibrated log-probabilities of the classes; missing for objectives that define none.
+        """Return the calibrated log-probabilities of the classes; not available for objectives that define none.
 
         Args:
             X: Finite numbers, shape (n, columns).

@@ -1,6 +1,6 @@
 """The equations of all methods as pure functions on tensors. Losses are returned per sample; objectives reduce them."""
 
-from labelkin.functional import _kernels as kernels  # noqa: F401  (for benchmarks; no part of the public interface)
+from labelkin.functional import _kernels as kernels  # noqa: F401  (for benchmarks; not part of the public interface)
 from labelkin.functional._adaptive import (
     ClassSums,
     anchored_labels,

@@ -26,7 +26,7 @@ def is_soft(target: Tensor) -> bool:
 
 
 def is_masked(values: Tensor) -> Tensor:
-    """Return where logits or log-probabilities are those of masked classes: -inf or near the smallest finite number."""
+    """Return a mask of the logits or log-probabilities of masked classes: -inf or near the smallest finite number."""
     return values < torch.finfo(values.dtype).min / 4
 
 
@@ -95,7 +95,7 @@ def soft_cross_entropy(logits: Tensor, rows: Tensor, target: Tensor | None = Non
     Args:
         logits: (..., K) before the softmax.
         rows: (..., K) target of each sample. Rows need not sum to 1.
-        target: class positions or probabilities from which the rows were made. If given, the weight of masked
+        target: class positions or probabilities from which the rows were computed. If given, the weight of masked
             classes other than the target is left out; otherwise a positive entry for a masked class makes the loss infinite.
 
     Returns:

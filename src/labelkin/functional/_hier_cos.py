@@ -49,7 +49,7 @@ def subspace_scores(z: Tensor, tree: TreeIndex) -> Tensor:
 
 
 def path_weights(lengths: Tensor, width: int, dtype: torch.dtype) -> Tensor:
-    """Return (..., width) the weights of the nodes on a path, `exp(2 / (h + 1 - l))` for level l of h, normalized."""
+    """Return the normalized weights (..., width) of the nodes on a path, `exp(2 / (h + 1 - l))` for level l of h."""
     left = lengths.unsqueeze(-1) - torch.arange(width, device=lengths.device)
     weights = torch.where(left > 0, torch.exp(2 / left.clamp_min(1).to(dtype)), 0.0)
     return weights / weights.sum(-1, keepdim=True)

@@ -301,7 +301,7 @@ def _off_path_divergence(log_p: Tensor, target: Tensor, tree: TreeIndex) -> Tens
 
 
 def _off_path(columns: Tensor, target: Tensor, tree: TreeIndex) -> Tensor:
-    """Return where `path_columns` are padding, which reads column 0: it may be masked."""
+    """Return a mask of the padding in `path_columns`, whose values come from column 0, which may be masked."""
     return _steps(columns) >= tree.lengths[target].unsqueeze(-1)
 
 

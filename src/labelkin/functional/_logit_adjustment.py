@@ -12,7 +12,7 @@ def adjusted_logits(logits: Tensor, log_priors: Tensor, *, tau: float = 1.0) -> 
     Args:
         logits: (..., K) logits.
         log_priors: (K,) logarithms of the shares of the classes.
-        tau: Strength of the adjustment; 0 leaves the logits as they are.
+        tau: Strength of the adjustment; 0 does not change the logits.
 
     Returns:
         (..., K) adjusted logits in the dtype of `logits`.

@@ -17,7 +17,7 @@ def _(value: Tensor) -> Tensor:
 def as_it_was(value: Tensor) -> Tensor:
     """Return a copy of `value` in compiled code, and `value` itself in eager code.
 
-    Compiled code may keep the buffer for the backward pass, by which time it holds the next step's value, so gradients are
+    Compiled code may keep the buffer for the backward pass. By then it holds the next step's value, so gradients would be
     silently wrong (seen in torch 2.13, which optimizes a plain clone away). The compiler cannot look into this operator.
     """
     return _copy(value) if torch.compiler.is_compiling() else value

@@ -213,14 +213,14 @@ def subtree_logsumexp(leaf_logits: Tensor, tree: TreeIndex) -> Tensor:
 
 
 def below(nodes: Tensor, others: Tensor, tree: TreeIndex) -> Tensor:
-    """Return (..., M) whether each of `others` (M,) is at or below each sample's node (...,)."""
+    """Return a mask (..., M): whether each of `others` (M,) is at or below each sample's node (...,)."""
     start, end = tree.enter[nodes].unsqueeze(-1), tree.leave[nodes].unsqueeze(-1)
     place = tree.enter[others]
     return (place >= start) & (place < end)
 
 
 def above(nodes: Tensor, others: Tensor, tree: TreeIndex) -> Tensor:
-    """Return (..., M) whether each of `others` (M,) is at or above each sample's node (...,)."""
+    """Return a mask (..., M): whether each of `others` (M,) is at or above each sample's node (...,)."""
     place = tree.enter[nodes].unsqueeze(-1)
     return (tree.enter[others] <= place) & (place < tree.leave[others])
 

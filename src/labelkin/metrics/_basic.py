@@ -1,4 +1,4 @@
-"""Accuracy, severity of mistakes and cost; and metrics that count every class the same, however rare it is."""
+"""Accuracy, severity of mistakes and cost; and metrics in which every class has the same weight, however rare it is."""
 
 import warnings
 

@@ -59,7 +59,7 @@ def hops(
 
 
 def _values(order: Tensor, target: Tensor, taxonomy: Taxonomy, places: int, distance: DistanceKind) -> Tensor:
-    """Return (n,) the scores of samples whose classes are ordered from the best to the worst."""
+    """Return the scores (n,) of samples whose classes are ordered from the best to the worst."""
     if places == 1:
         return (order[:, 0] == target).double()
     true, back = torch.unique(target, return_inverse=True)
@@ -75,7 +75,7 @@ def _values(order: Tensor, target: Tensor, taxonomy: Taxonomy, places: int, dist
 
 
 def _ranks(distances: Tensor) -> Tensor:
-    """Return (m, K) the place of each distance among the different distances of its row, from 0."""
+    """Return the rank (m, K) of each distance among the distinct distances of its row, from 0."""
     values, order = distances.sort(-1)
     steps = (values.diff(dim=-1) > 0).double().cumsum(-1)
     return torch.zeros_like(distances).scatter(-1, order, torch.nn.functional.pad(steps, (1, 0)))

@@ -19,7 +19,7 @@ class Clusters(NamedTuple):
     scale: Tensor
 
     def place(self, rows: Tensor) -> Tensor:
-        """Return (m,) the cluster whose center is nearest to each row."""
+        """Return the cluster (m,) whose center is nearest to each row."""
         return _scores(_brought(rows, self.origin, self.scale), self.centers).argmin(0)
 
 
@@ -126,7 +126,7 @@ def _iterate(runs: _Runs) -> None:
 
 
 def _labels(runs: _Runs, start: int) -> Tensor:
-    """Return (n,) the nearest center of each row; an empty cluster takes a row that is far from its center."""
+    """Return the nearest center (n,) of each row; an empty cluster takes a row that is far from its center."""
     best, labels = runs.scores[start].min(0)
     empty = (labels.bincount(minlength=runs.scores.shape[1]) == 0).nonzero().flatten()
     if len(empty):

@@ -42,7 +42,7 @@ def structure_correlation(labels: Table, reference_distances: Table, *, given: G
     Args:
         labels: (K, D) label vectors, compared by Euclidean distance, or (K, K) distances; at least three classes.
         reference_distances: (K, K) distances of the reference.
-        given: `"vectors"` or `"distances"`: what `labels` are, since a square table could be either.
+        given: Whether `labels` are `"vectors"` or `"distances"`, since a square table could be either.
 
     Returns:
         A `StructureCorrelation`. Classes whose distances are all equal are left out; if that applies to all classes (one-hot
@@ -79,7 +79,7 @@ def _between(labels: Table) -> Tensor:
 
 
 def _others(distances: Tensor) -> Tensor:
-    """Return (K, K - 1) each class's distances to the others, divided by its largest and rounded to twelve digits."""
+    """Return each class's distances to the others (K, K - 1), divided by its largest and rounded to twelve digits."""
     count = len(distances)
     rows = distances[~torch.eye(count, dtype=torch.bool, device=distances.device)].view(count, count - 1)
     largest = rows.max(1, keepdim=True).values

@@ -1,6 +1,6 @@
 """Metrics that accumulate over batches and processes, as torchmetrics classes.
 
-Each gives the mean that its function gives for all samples together, as a tensor in double precision. States are sums, so
+Each computes the mean that its function computes over all samples, as a tensor in double precision. States are sums, so
 they add up over batches and processes. `update` computes on the device of its arguments: it never waits for a GPU, and
 checks values on the CPU only (shapes and dtypes always). `labelkin.metrics` imports this file, and with it torchmetrics, when
 one of its classes is first used.

@@ -86,7 +86,7 @@ class MeanMetric(SumsMetric):
 
 
 class TreeMetric(SumsMetric):
-    """A metric that keeps the arrays of its taxonomy on its device."""
+    """A metric that stores the arrays of its taxonomy on its device."""
 
     def _keep_tree(self, taxonomy: Taxonomy) -> None:
         check_taxonomy(taxonomy)

@@ -107,7 +107,7 @@ def group_of_class(groups: Tensor | Sequence[int], classes: int) -> tuple[Tensor
     try:
         given = torch.as_tensor(groups)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"groups: expected the number of a group for each class, got {groups!r:.60}.") from error
+        raise InputError(f"groups: expected a group number for each class, got {groups!r:.60}.") from error
     check_classes("groups", given)
     if len(given) != classes:
         raise InputError(f"groups: expected the group of each of {classes} classes, got {len(given)}.")

@@ -20,7 +20,7 @@ class BackboneSummary(NamedTuple):
         parameters: The number of parameters for the inputs in `example`; None if it cannot be built here.
         features: The width of its output; None if it cannot be built here.
         example: The shape of one input: the smallest image of three channels that it takes, or vectors of 512 numbers.
-        needs: What it needs, in words.
+        needs: A description of its inputs and of the packages that it needs.
 
     Example:
         >>> from labelkin.models import describe_backbones

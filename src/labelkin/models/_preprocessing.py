@@ -18,7 +18,7 @@ from labelkin.models._third_party import hf_config, import_timm, timm_files
 
 
 class Preprocessing(NamedTuple):
-    """What pretrained weights expect of their images.
+    """The size and normalization of images that pretrained weights expect.
 
     Args:
         size: Height and width of the images.
@@ -39,13 +39,13 @@ class Preprocessing(NamedTuple):
 
 
 class Prepare(nn.Module):
-    """Bring images (B, C, H, W) of pixels from 0 to 1 into the form that pretrained weights expect.
+    """Convert images (B, C, H, W) of pixels from 0 to 1 to the form that pretrained weights expect.
 
     Gray images get three equal channels. An image whose shorter side is `resize` is center-cropped to `size`. Any other image
     is resized (bilinear, with antialiasing) until its shorter side is `size`, and then center-cropped to a square.
 
     Args:
-        preprocessing: What the weights expect.
+        preprocessing: The preprocessing that the weights expect.
         input_shape: (channels, height, width) of the images, with 1 or 3 channels.
     """
 

@@ -70,8 +70,8 @@ def build(
         name: A name of `BACKBONES` or `PRETRAINED`, `timm:NAME` or `hf:NAME`. Followed by `+residual` or
             `+residual-WIDTH`, the backbone ends in a `ResidualHead`, of its own width or of the given one.
         input_shape: Shape of one input: `(channels, height, width)` or `(features,)`.
-        preprocessing: What the backbone's weights expect of images, usually `preprocessing(name)`. The backbone then takes
-            images of 1 or 3 channels and of any size, with pixels from 0 to 1. None leaves the inputs as they are.
+        preprocessing: The preprocessing that the backbone's weights expect, usually `preprocessing(name)`. The backbone then
+            takes images of 1 or 3 channels and of any size, with pixels from 0 to 1. None does not change the inputs.
         **options: Keyword arguments of the builder, such as `hidden=(64,)` for "mlp".
 
     Returns:
@@ -172,7 +172,7 @@ def network_config(name: str) -> dict[str, Any] | None:
         name: A name for `build`.
 
     Returns:
-        Plain values for the argument `config` of the builder; None if the name says it all.
+        Plain values for the argument `config` of the builder; None if the name alone determines the network.
 
     Example:
         >>> from labelkin.models import network_config

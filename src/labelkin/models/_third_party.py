@@ -97,7 +97,7 @@ def timm_files(name: str) -> TimmFiles | None:
 
 
 def timm_config(name: str) -> dict[str, Any] | None:
-    """Return the architecture of a timm model and its arguments, as JSON can hold them; None if the name states them."""
+    """Return the architecture of a timm model and its arguments as JSON values; None if the name determines them."""
     files = timm_files(name)
     if files is None:
         return None
@@ -157,7 +157,7 @@ def hf_backbone(
 
 
 def hf_config(name: str) -> dict[str, Any]:
-    """Return the configuration of a transformers model, as JSON can hold it."""
+    """Return the configuration of a transformers model as JSON values."""
     transformers = require("transformers", extra="text", use=f"the backbone hf:{name}")
     try:
         config = _load(lambda: transformers.AutoConfig.from_pretrained(name))
@@ -230,7 +230,7 @@ def _load(load: Callable[[], T]) -> T:
     except loading_errors() as error:
         raise InputError(
             f"the model could not be loaded ({_first_line(error)}); check the name and that its weights can be "
-            "downloaded, or name the folder of a downloaded model; in Python, pretrained=False takes random weights."
+            "downloaded, or name the folder of a downloaded model; in Python, pretrained=False uses random weights."
         ) from error
 
 

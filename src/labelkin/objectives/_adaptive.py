@@ -56,7 +56,7 @@ BEFORE_PRESETS = (
     *OF_DISTANCES,
     "momentum",
     "scale",
-)  # options that were there before presets, when "memory" was the rule
+)  # options that existed before presets, when "memory" was the only rule
 
 
 class AdaptiveLabels(Objective):
@@ -70,8 +70,8 @@ class AdaptiveLabels(Objective):
       gradients flowing through them (absent classes keep theirs); then the loss is computed. With few samples per class in
       a batch it reaches a fraction of one-hot's accuracy.
     - `preset="memory"` is the same with changes that help ordinary batches: labels that remember earlier batches, a
-      sample's own label without the sample, and a learned scale. It was the default before there were presets, and is the
-      rule where an option below is given without a preset.
+      sample's own label without the sample, and a learned scale. It was the default before presets existed, and is
+      still used if an option below is given without a preset.
 
     Labels start at the first K unit vectors e_c. Without `begin_epoch`, which the training loop calls, b is `share`.
 
@@ -185,7 +185,7 @@ class AdaptiveLabels(Objective):
 
     @classmethod
     def revision_of(cls, options: Mapping[str, Any]) -> int:
-        """Return the revision; the rules that are not "cosine" give what revision 2 gave."""
+        """Return the revision; the presets other than "cosine" give the results of revision 2."""
         return cls.revision if preset_of(options) == "cosine" else 2
 
     def begin_epoch(self, epoch: int, epochs: int) -> None:
@@ -249,7 +249,7 @@ class AdaptiveLabels(Objective):
         return torch.where(finite_rows(means), means, torch.zeros_like(means))
 
     def current_labels(self) -> Tensor:
-        """Return the labels that predict, (K, D): in eval mode those of the epoch if any, else those of the last step."""
+        """Return the labels for predictions, (K, D): in eval mode those of the epoch if any, else those of the last step."""
         if self.preset == "cosine":
             return anchored_labels(self._sound_means(), self.share * self.progress)
         if self.training or self.eval_labels == "last":
@@ -280,7 +280,7 @@ class AdaptiveLabels(Objective):
 
 
 def preset_of(options: Mapping[str, Any]) -> str:
-    """Return the preset that options name, or the one that they had before there were presets."""
+    """Return the preset that options name, or the one that they implied before presets existed."""
     given = options.get("preset")
     if given is not None:
         return str(given)
@@ -294,7 +294,7 @@ def _checked(preset: str, given: Mapping[str, Any]) -> Preset:
         if name in given:
             others = [other for other, form in PRESETS.items() if form.cosine != PRESETS[preset].cosine]
             raise InputError(
-                f"{name}: has no meaning for preset={preset!r}, got {given[name]!r}; leave it out, or use "
+                f"{name}: does not apply to preset={preset!r}, got {given[name]!r}; leave it out, or use "
                 f"preset={' or '.join(map(repr, others))}."
             )
     form = PRESETS[preset]._replace(**given)

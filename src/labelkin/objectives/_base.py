@@ -48,7 +48,7 @@ class Objective(Signed, TreeTerms):
         costs: K x K costs by true class (row) and answer (column) for `expected_cost`, instead of the tree's distances. A
             class that is known only to lie below a node has the mean costs of the classes there, and answers there cost 0.
         class_weight: K weights, one per class. A sample's loss is multiplied by the weight of its class.
-        class_weight_divisor: What a mean with class weights is divided by. `"weights"`, the default, is the sum of the
+        class_weight_divisor: The divisor of a mean with class weights. `"weights"`, the default, is the sum of the
             weights of the targets, as in `torch.nn.CrossEntropyLoss`; `"samples"` is the number of samples, so that a weight
             of 2 doubles the gradients of a class. Class probabilities as targets are divided by the number of samples.
         reduction: `"mean"`, `"sum"` or `"none"`. `"mean"` is the weighted mean over the samples of all processes: averaged
@@ -136,7 +136,7 @@ class Objective(Signed, TreeTerms):
 
     @classmethod
     def revision_of(cls, options: Mapping[str, Any]) -> int:
-        """Return the revision of the results that these options give."""
+        """Return the revision of the results with these options."""
         return cls.revision
 
     @classmethod
@@ -193,7 +193,7 @@ class Objective(Signed, TreeTerms):
         return self.head(features)
 
     def compute(self, outputs: Outputs, batch: Batch) -> Loss:
-        """Return the loss of checked and flattened outputs (n, width) without tree terms; a subclass implements it, pure."""
+        """Return the loss of checked, flattened outputs (n, width) without tree terms; a pure method of each subclass."""
         raise NotImplementedError
 
     def loss(
@@ -267,7 +267,7 @@ class Objective(Signed, TreeTerms):
         return self.log_probs(outputs)
 
     def predict(self, outputs: Outputs) -> Tensor:
-        """Return (...,) the predicted class positions: the classes with the largest scores.
+        """Return the predicted class positions (...,): the classes with the largest scores.
 
         >>> import torch
         >>> from labelkin import OneHot
@@ -297,7 +297,7 @@ class Objective(Signed, TreeTerms):
         return self.log_probs(outputs).exp()
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
-        """Return (K, D) the vector that represents each class, or only the rows of `classes`.
+        """Return the vectors (K, D) that represent the classes, or only the rows of `classes`.
 
         >>> from labelkin import OneHot
         >>> OneHot(3).label_vectors([1])
@@ -333,7 +333,7 @@ class Objective(Signed, TreeTerms):
         """Exchange state between processes; every process calls this before state is saved."""
 
     def no_weight_decay(self) -> set[str]:
-        """Return the names of the parameters that weight decay must not touch.
+        """Return the names of the parameters that are excluded from weight decay.
 
         >>> from labelkin import LabelEmbedding
         >>> LabelEmbedding(3).no_weight_decay()

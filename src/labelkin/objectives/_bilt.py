@@ -53,7 +53,7 @@ def levels_of(taxonomy: Taxonomy) -> list[Level]:
 
 
 class LevelNorm(nn.BatchNorm1d):
-    """Batch norm that takes its running statistics for a batch of one sample, which has no variance."""
+    """Batch norm that uses its running statistics for a batch of one sample, which has no variance."""
 
     def forward(self, x: Tensor) -> Tensor:
         if self.training and len(x) == 1:
@@ -78,7 +78,7 @@ class LevelHead(nn.Linear):
         )
 
     def forward(self, features: Tensor) -> Tensor:
-        """Return (..., width) the logits of all levels side by side, the classes first."""
+        """Return the logits (..., width) of all levels side by side, the classes first."""
         found = [super().forward(features).flatten(0, -2)]
         for net in self.coarser:
             found.append(net(found[-1]))
@@ -90,10 +90,10 @@ class BiLT(LeafObjective):
 
     Level h has the classes, level 1 the children of the root. The logits of a level are computed from those of the next finer
     one. `s = (beta Delta - D) p` scores a decision by its expected cost under `p = softmax(z)`, with D the distances in the
-    tree and Delta learned, zero on the diagonal; `y~ = (1 - eps) e_y + eps softmax(-gamma D_y)`. The scores of level h predict.
-    Outputs are the logits of all levels side by side, from the classes up; a leaf above a level is in it too, so that every
-    class has a place in every level. The probabilities are `softmax(s)`, which the loss trains; as s is at least minus the
-    height of the tree, they are never near 1 unless Delta grows, and need a fitted temperature.
+    tree and Delta learned, zero on the diagonal; `y~ = (1 - eps) e_y + eps softmax(-gamma D_y)`. Predictions
+    use the scores of level h. Outputs are the logits of all levels side by side, from the classes up; a level also contains the
+    leaves above it, so that every class has a place in every level. The probabilities are `softmax(s)`, which the loss trains;
+    as s is at least minus the height of the tree, they are never near 1 unless Delta grows, and need a fitted temperature.
 
     Args:
         taxonomy: the tree of the classes.
@@ -185,7 +185,7 @@ class BiLT(LeafObjective):
         return Loss(total, {name: self._reduce(losses, batch) for name, losses in terms_by_name.items()})
 
     def log_probs(self, outputs: Tensor) -> Tensor:
-        """Return (..., K) the log-softmax of the scores s of the classes."""
+        """Return the log-softmax (..., K) of the scores s of the classes."""
         logits = inputs.single(self, outputs)[..., : self.num_classes]
         costs, delta, _ = self._level(0, logits.dtype)
         with torch.autocast(logits.device.type, enabled=False):

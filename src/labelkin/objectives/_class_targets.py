@@ -1,4 +1,4 @@
-"""Cross entropy to rows of a class matrix: by the kernels where they pay, otherwise to rows of the batch's size."""
+"""Cross entropy to rows of a class matrix: by the kernels where they are faster, otherwise with one target row per sample."""
 
 from collections.abc import Callable
 
@@ -15,8 +15,8 @@ def class_target_losses(
     Args:
         outputs: (n, K) logits.
         target: class positions (n,) or class probabilities (n, K).
-        targets: returns the class matrix, or None if there is no form of it that the kernels take.
-        rows: returns the target of each sample (n, K); called if the kernels cannot be used or do not pay.
+        targets: returns the class matrix in a form that the kernels accept, or None.
+        rows: returns the target of each sample (n, K); called if the kernels cannot be used or are not faster.
     """
     if kernels.classes_pay(outputs, target) and (matrix := targets()) is not None:
         return class_target_cross_entropy(outputs, target, matrix)

@@ -44,7 +44,7 @@ class FromData:
         check_class_positions("targets", targets, len(classes), shape=(len(inputs),))
         if weights is not None and weights.shape != targets.shape:
             raise InputError(
-                f"weights: expected a number for each of {counted(len(targets), 'sample')}, got {tuple(weights.shape)}."
+                f"weights: expected one weight for each of {counted(len(targets), 'sample')}, got shape {tuple(weights.shape)}."
             )
         self.classes, self.inputs, self.targets, self.weights = classes, inputs, targets, weights
 
@@ -141,7 +141,7 @@ class Context:
         return self._with(features=features)
 
     def afresh(self) -> Self:
-        """Return a copy that has no record of what was requested; results computed from the data are shared.
+        """Return a copy without the record of which results were requested; results computed from the data are shared.
 
         >>> from labelkin import Context
         >>> Context(classes=("a", "b", "c")).afresh().classes
@@ -213,7 +213,7 @@ class Context:
         return self.kin()  # type: ignore[no-any-return]
 
     def without_data(self) -> Self:
-        """Return a copy with results instead of the data, from which a saved model can be rebuilt.
+        """Return a copy that holds computed results instead of the data, from which a saved model can be rebuilt.
 
         The discriminant analysis is included only if it was requested, because it takes longer than a small run.
 

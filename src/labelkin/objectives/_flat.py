@@ -73,7 +73,7 @@ class LabelSmoothing(Objective):
         return Loss(total, {"cross_entropy": total})
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
-        """Return (K, K) the smoothed targets, or only the rows of `classes`.
+        """Return the smoothed targets (K, K), or only the rows of `classes`.
 
         >>> from labelkin import LabelSmoothing
         >>> LabelSmoothing(4, smoothing=0.2).label_vectors([0])

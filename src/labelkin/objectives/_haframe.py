@@ -77,7 +77,7 @@ class HAFrame(LeafObjective):
         return Loss(self._reduce(losses, batch), terms)
 
     def log_probs(self, outputs: Tensor) -> Tensor:
-        """Return (..., K) the log-softmax of `W f`."""
+        """Return the log-softmax (..., K) of `W f`."""
         return F.log_softmax(self._products(inputs.single(self, outputs), self.vectors), -1)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:

@@ -66,9 +66,9 @@ class HierCOS(LeafObjective):
         return Loss(total, {name: self._reduce(losses, batch) for name, losses in found._asdict().items()})
 
     def scores(self, outputs: Tensor) -> Tensor:
-        """Return (..., K) the length of the projection on the subspace of each class."""
+        """Return the length (..., K) of the projection on the subspace of each class."""
         return subspace_scores(inputs.single(self, outputs), self.tree())
 
     def log_probs(self, outputs: Tensor) -> Tensor:
-        """Return (..., K) the log-softmax of the scores (ours: the paper defines no probabilities)."""
+        """Return the log-softmax (..., K) of the scores (ours: the paper defines no probabilities)."""
         return F.log_softmax(self.scores(outputs), -1)

@@ -24,11 +24,11 @@ class HierarchicalEnsemble(LeafObjective):
     The probability of a class is proportional to `softmax(z)_y softmax(a)_(parent of y)`: the classifier of the parents makes
     fewer mistakes between distant classes and corrects the other one (Jain et al., 2023, "Test-time amendment with a coarse
     classifier for fine-grained classification"). The authors train two networks. Here two linear heads share one backbone, so
-    that a comparison with other objectives is one of equal networks; `labelkin.decide.hierarchical_ensemble` combines the
+    that it is compared with other objectives on equal networks; `labelkin.decide.hierarchical_ensemble` combines the
     probabilities of two networks. Outputs are the logits of the classes and those of the parents side by side.
 
     Args:
-        taxonomy: the tree of the classes. A parent stands for the classes right below it.
+        taxonomy: the tree of the classes. A parent counts only the classes directly below it.
         coarse: weight of the loss of the parents, at least 0.
         classes: the taxonomy's classes in the order of the targets; None for the taxonomy's own order.
         features: width of the features; None for an objective without a head.
@@ -72,7 +72,7 @@ class HierarchicalEnsemble(LeafObjective):
         return Loss(self._reduce(hard + parents, batch), terms)
 
     def log_probs(self, outputs: Tensor) -> Tensor:
-        """Return (..., K) the normalized sums of the log-probabilities of the classes and of their parents."""
+        """Return the normalized sums (..., K) of the log-probabilities of the classes and of their parents."""
         fine, coarse = self._split(inputs.single(self, outputs))
         own = F.log_softmax(fine, -1)
         joint = own + F.log_softmax(coarse, -1)[..., self.parent_of_class]

@@ -42,22 +42,22 @@ class Kin(LabelEmbedding):
     from it as well as from the class:
     `0.5 CE(z1, y) + 0.5 CE(z1, M_y) + CE(z2, y) + max(0, p2_y - alpha)^p + ancestors * sum_a -log P(a)`.
     The last sum is over the inner, non-root nodes a above the class, and P(a) is the probability that z1 gives to all
-    classes below a. So the data say which classes are similar, and the tree says which mistakes are costly.
+    classes below a. So the data determine which classes are similar, and the tree determines which mistakes are costly.
 
-    The label embedding network learns an embedding E by gradient descent in place of M. The running mean is where that
-    descent ends, and it gets there whatever the optimizer and the learning rate; `learning="gradient"` descends.
+    The label embedding network learns an embedding E by gradient descent in place of M. The running mean is the
+    optimum of that descent, and does not depend on the optimizer and the learning rate; `learning="gradient"` descends.
 
     - Targets may be class probabilities t, as in mixup. Every term is then the expected one, `sum_k t_k term(k)`: z1
       learns from `sum_k t_k M_k`, and a sample counts in the row m that z2 predicts, with weight `t_m`.
     - `node=` gives an inner node v where the class is unknown. Both heads then learn `-log P(v)`, and the ancestors term
-      is over v and the nodes above it. The other terms are 0 and M stays as it is, because they need the class.
+      is over v and the nodes above it. The other terms are 0 and M does not change, because they need the class.
 
     Args:
         taxonomy: the tree of the classes.
         ancestors: weight of the ancestors term.
         learning: `"means"` for the running means M, `"gradient"` for the embedding of `LabelEmbedding`.
         momentum: share of `M_y` that is kept at each step with samples of class y. For `learning="means"`.
-        start: what `M_y` gives to class y before the first step; the other classes share the rest evenly. For
+        start: the weight of class y in `M_y` before the first step; the other classes share the rest evenly. For
             `learning="means"`.
         tau, alpha, p, preset, start_after: as for `LabelEmbedding`.
         classes: the taxonomy's classes in the order of the targets; None for the taxonomy's own order.
@@ -178,7 +178,7 @@ class Kin(LabelEmbedding):
 
     @classmethod
     def revision_of(cls, options: Mapping[str, Any]) -> int:
-        """Return the revision; `learning="gradient"` gives what revision 1 gave."""
+        """Return the revision; `learning="gradient"` gives the results of revision 1."""
         return cls.revision - (options.get("learning") == "gradient")
 
     @classmethod

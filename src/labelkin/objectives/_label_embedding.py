@@ -88,7 +88,9 @@ class LabelEmbedding(Objective):
 
     outputs_type: ClassVar[type | None] = TwoHeads
     embedding_parameters: tuple[str, ...] = ("embedding",)
-    has_closed_form: ClassVar[bool] = True  # the terms are those of `embedding_terms`; subclasses say so themselves
+    has_closed_form: ClassVar[bool] = (
+        True  # whether the terms are those of `embedding_terms`; a subclass must set this itself
+    )
     accumulates: bool = False  # a term is divided by the number of samples that z2 gets right
     renamed_options: ClassVar[Mapping[str, str]] = {"weights": "preset"}  # former name: name
 
@@ -241,7 +243,7 @@ class LabelEmbedding(Objective):
         return kernels.EmbeddingOptions(self.tau, self.alpha, self.p, absolute, rectified=False)
 
     def _embedding_in_chunks(self, wanted: Set[str]) -> WholeEmbedding | LowRankEmbedding:
-        """Return the embedding's rows with the gradients of the parameters that are wanted."""
+        """Return the embedding's rows with the gradients of the requested parameters."""
         return WholeEmbedding(self.embedding, "embedding" in wanted)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:

@@ -111,7 +111,7 @@ class _WithGradients(torch.autograd.Function):
 def _walk(
     objective: LabelEmbedding, batch: Batch, flat: Tensor, samples: Tensor, of_features: bool, wanted: AbstractSet[str]
 ) -> Walked:
-    """Go through all chunks with autograd."""
+    """Process all chunks with autograd."""
     chunk = _Chunk(objective)
     stand_ins = {
         name: own.detach().requires_grad_(name.removeprefix("objective.") in wanted)

@@ -1,4 +1,4 @@
-"""The loss of the label embedding network: its outputs, the sums over samples of which it is made, and the loss in chunks
+"""The loss of the label embedding network: its outputs, the sums over samples that it consists of, and the loss in chunks
 of samples with gradients in closed form instead of autograd.
 """
 
@@ -43,7 +43,7 @@ class Sums(NamedTuple):
 
 
 class Walked(NamedTuple):
-    """What a pass over all chunks returns."""
+    """The sums and gradients that a pass over all chunks returns."""
 
     sums: Sums
     predicted: Tensor
@@ -54,7 +54,7 @@ class Walked(NamedTuple):
 def has_closed_form(objective: LabelEmbedding, batch: Batch) -> bool:
     """Return whether the gradients are known in closed form.
 
-    They are for class positions, for the classes of this package, which say so themselves, and for plain linear heads.
+    They are for class positions as targets, if the objective's own class sets `has_closed_form`, and for plain linear heads.
     """
     if is_soft(batch.target) or batch.node is not None or not vars(type(objective)).get("has_closed_form", False):
         return False
@@ -76,7 +76,10 @@ def closed_walk(
     *,
     entries: int,
 ) -> Walked:
-    """Go through all chunks of so many outputs, or more on CUDA; the gradients of z1, z2 and the embedding overwrite them."""
+    """Process all samples in chunks; the gradients of z1, z2 and the embedding overwrite them.
+
+    A chunk has about `entries` outputs, or more on CUDA.
+    """
     exact = batch.weight.dtype
     share = batch.weight * objective._class_factor(batch, exact)
     coefficients = _coefficients(objective, samples)

@@ -20,7 +20,8 @@ class OnlineLabelSmoothing(Objective):
 
     S_y is the mean of `softmax(z)` over the samples of class y that were classified correctly in the last epoch ("Delving deep
     into label smoothing", Eq. 4-7). In the first epoch, and for a class without such samples, it is uniform. The samples of all
-    processes count, with their weights. Call `begin_epoch` before every epoch: it puts the means of the last epoch in place.
+    processes count, with their weights. Call `begin_epoch` before every epoch: it replaces the soft labels by the means of the
+    last epoch.
 
     Args:
         classes: number of classes, or their names.
@@ -59,7 +60,7 @@ class OnlineLabelSmoothing(Objective):
         self._started = False
 
     def begin_epoch(self, epoch: int, epochs: int) -> None:
-        """Replace the soft labels by the means of the epoch that ended; without one they stay as they are."""
+        """Replace the soft labels by the means of the epoch that ended; before the first epoch, they are not changed."""
         super().begin_epoch(epoch, epochs)
         seen = self.counts.unsqueeze(-1) > 0
         means = torch.where(seen, self.sums / self.counts.unsqueeze(-1), 1 / self.num_classes)
@@ -104,7 +105,7 @@ class OnlineLabelSmoothing(Objective):
             )
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:
-        """Return (K, K) the targets, `share` on the class itself and the rest by the soft labels, or only some rows."""
+        """Return the targets (K, K), `share` on the class itself and the rest by the soft labels, or only some rows."""
         rows = self._rows(classes)
         one_hot = F.one_hot(rows, self.num_classes).to(self.soft_labels.dtype)
         return self.share * one_hot + (1 - self.share) * self.soft_labels[rows]

@@ -34,7 +34,7 @@ class Shared(CommonShared, total=False):
 
 
 class FlatShared(Shared, total=False):
-    """Keyword arguments of every objective that has no argument for a taxonomy of its own."""
+    """Keyword arguments of every objective that has no taxonomy argument itself."""
 
     taxonomy: Taxonomy | None
 

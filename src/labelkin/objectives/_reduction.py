@@ -35,7 +35,7 @@ class Reducer(nn.Module):
         return self.class_weight[batch.target].to(dtype)
 
     def _counted(self, batch: Batch, dtype: torch.dtype) -> Tensor:
-        """Return (n,) what each sample adds to the divisor of the mean."""
+        """Return the contribution (n,) of each sample to the divisor of the mean."""
         weight = batch.weight.to(dtype)
         if self.class_weight is None or self.class_weight_divisor == "samples":
             return weight
@@ -47,7 +47,7 @@ class Reducer(nn.Module):
         return torch.where(total > 0, total, torch.ones_like(total)) / world_size()
 
     def _batch_term(self, term: Tensor, batch: Batch) -> Tensor:
-        """Scale a term of the whole batch to the reduction, so that its proportion to the samples' losses is that of a mean."""
+        """Scale a term of the whole batch so that its weight relative to the sample losses is the same under any reduction."""
         if self.reduction != "sum":
             return term
         return term * sum_over_processes(self._counted(batch, term.dtype).sum().detach()) / world_size()

@@ -180,7 +180,7 @@ class Retrospection(Objective):
             raise InputError(
                 f"Retrospection: the saved table is of {counted(len(state['soft']) - 1, 'sample')} of "
                 f"{state['soft'].shape[-1]} classes, "
-                f"this one of {self.samples} of {self.num_classes}; build it as the saved one was."
+                f"this one of {self.samples} of {self.num_classes}; build it with the same arguments as the saved one."
             )
         for own, name in ((self._soft, "soft"), (self._recorded, "recorded"), (self._fresh, "fresh")):
             own.copy_(state[name])  # in place: a checkpoint is read on the CPU, the table stays where the objective is

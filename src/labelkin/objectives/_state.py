@@ -20,7 +20,7 @@ from labelkin._checks import InputError, plain
 if TYPE_CHECKING:
     from labelkin.objectives._base import Objective
 
-# Options that are no part of a learned state, or that torch or the objective itself checks by shape.
+# Options that are not part of a learned state, or that torch or the objective itself checks by shape.
 LEFT_OUT = (
     *("classes", "features", "samples", "taxonomy", "weights"),
     *("class_weight", "class_weight_divisor", "reduction", "ignore_index"),

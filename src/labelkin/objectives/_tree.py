@@ -69,7 +69,7 @@ class TreeObjective(Objective):
 
 
 def grouped_target(target: Tensor, group_of_class: Tensor, groups: int) -> Tensor:
-    """Return (n,) the groups of the target classes, or for class probabilities (n, K) the sums (n, groups) over groups."""
+    """Return the groups (n,) of the target classes, or for class probabilities (n, K) their sums over groups (n, groups)."""
     if is_soft(target):
         return target.new_zeros(len(target), groups).index_add(-1, group_of_class, target)
     return group_of_class[target]
@@ -94,7 +94,7 @@ class LeafObjective(TreeObjective):
     ) -> None:
         leaves = (
             len(taxonomy.leaves) if isinstance(taxonomy, Taxonomy) else None
-        )  # the base class refuses what is no tree
+        )  # the base class refuses anything but a tree
         super().__init__(taxonomy, classes=classes, _width=leaves if _width is None else _width, **shared)
 
     def node_log_probs(self, outputs: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""A taxonomy as objectives hold it: in class order, with its index arrays as buffers."""
+"""A taxonomy inside an objective: in class order, with its index arrays as buffers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -36,7 +36,7 @@ def in_class_order(taxonomy: Taxonomy, classes: int | Sequence[str] | None) -> T
 
     Args:
         taxonomy: The tree.
-        classes: The names; None for the order of the tree. Their number is refused, because it tells no order.
+        classes: The names; None for the order of the tree. A number of classes is refused, because it does not define an order.
     """
     if not isinstance(taxonomy, Taxonomy):
         raise InputError(

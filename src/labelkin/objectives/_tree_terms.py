@@ -47,7 +47,7 @@ class TreeTerms(Reducer):
 
     @classmethod
     def _tree_for_terms(cls, context: "Context", options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the context's tree as an argument, if the options ask for a term that needs it and give none."""
+        """Return the context's tree as an argument, if the options request a term that needs it and do not give a tree."""
         by_tree = options.get("ancestors") or (options.get("expected_cost") and options.get("costs") is None)
         return {"taxonomy": context.tree()} if by_tree and options.get("taxonomy") is None else {}
 
@@ -61,7 +61,7 @@ class TreeTerms(Reducer):
         if weight and not has_costs:
             costs = "" if name == "ancestors" else ", or a K x K matrix as costs="
             raise InputError(
-                f"{name}: expected the tree of the classes with a weight above 0, got {weight} without one; give a "
+                f"{name}: a weight of {weight} needs the tree of the classes, and none was given; pass a "
                 f"labelkin.Taxonomy as taxonomy={costs}."
             )
 

@@ -85,17 +85,17 @@ class UnitSphere(LeafObjective):
         return Loss(self._reduce(cosine + self.ce_weight * hard, batch), terms)
 
     def _logits(self, outputs: Tensor) -> Tensor:
-        """Return (..., K) the logits of the classifier, or the cosines without one, in the precision of the outputs."""
+        """Return the logits (..., K) of the classifier, or the cosines without one, in the precision of the outputs."""
         if self.classifier is None:
             return self._products(F.normalize(outputs, dim=-1), self.vectors)
         return self._products(outputs, self.classifier.weight) + self.classifier.bias.to(outputs.dtype)
 
     def scores(self, outputs: Tensor) -> Tensor:
-        """Return (..., K) the log-probabilities of the classifier; without one, the cosines to the vectors of the classes."""
+        """Return the log-probabilities (..., K) of the classifier; without one, the cosines to the vectors of the classes."""
         return self._logits(inputs.single(self, outputs)) if self.classifier is None else self.log_probs(outputs)
 
     def log_probs(self, outputs: Tensor) -> Tensor:
-        """Return (..., K) the log-softmax of the classifier's logits; without a classifier, that of the cosines (ours)."""
+        """Return the log-softmax (..., K) of the classifier's logits; without a classifier, that of the cosines (ours)."""
         return F.log_softmax(self._logits(inputs.single(self, outputs)), -1)
 
     def label_vectors(self, classes: Sequence[int] | Tensor | None = None) -> Tensor:

@@ -194,11 +194,11 @@ def _checked_soft_target(
     name = type(objective).__name__
     if not objective.linear_in_target:
         raise InputError(
-            f"target: {name} is not linear in the target, so class probabilities have no meaning for it; "
+            f"target: {name} is not linear in the target, so it does not accept class probabilities; "
             "give class positions (integers)."
         )
     if node is not None:
-        raise InputError("node: has no meaning for a target of class probabilities; give class positions.")
+        raise InputError("node: does not apply to targets of class probabilities; give class positions.")
     if target.shape != (*lead, objective.num_classes):
         raise InputError(
             f"target: expected class probabilities of shape {(*lead, objective.num_classes)}, got {tuple(target.shape)}."
@@ -224,7 +224,7 @@ def _checked_weight(weight: Tensor | None, lead: torch.Size, outputs: Tensor) ->
 def _checked_node(objective: Objective, node: Tensor, lead: torch.Size, weight: Tensor | None) -> Tensor:
     if not objective.takes_nodes:
         raise InputError(
-            f"node: has no meaning for {type(objective).__name__}, which learns from classes alone; "
+            f"node: does not apply to {type(objective).__name__}, which learns from classes alone; "
             "use a tree objective such as ConditionalSoftmax."
         )
     node = _integers("node", node, lead).reshape(-1)

@@ -33,7 +33,7 @@ class Conditions(NamedTuple):
     protocol: str = "clean"
     scale: float = 1.0  # share of the paper's epochs
     subset: float | None = None  # share of the training samples
-    other: Mapping[str, str] = {}  # column -> how its runs differ from the paper's, in words
+    other: Mapping[str, str] = {}  # column -> a description of how its runs differ from the paper's
     not_run: Mapping[str, str] = {}  # column, or "column / row" -> why it was not run
 
     @property

@@ -75,7 +75,7 @@ def confusions(claim: Mapping[str, Any], runs: Columns) -> Found:
 
 
 def class_accuracies(claim: Mapping[str, Any], runs: Columns) -> Found:
-    """Return the accuracies by class at the end of training; runs do not keep them by epoch."""
+    """Return the accuracies by class at the end of training; runs do not store them by epoch."""
     column, row = claim["of"]
     first = runs[column][row][0].record
     outputs, predictor = RunFolder(first.path).outputs(), load_run(first.path)

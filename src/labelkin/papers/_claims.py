@@ -15,9 +15,9 @@ MSE = Measure("mse", "squared digits", "lower")
 class Checked(NamedTuple):
     """A claim and the result of its check."""
 
-    claim: str  # in words
+    claim: str  # one sentence
     holds: bool | None  # None if it could not be checked
-    found: str  # the evidence in words
+    found: str  # a description of the evidence
     settled: bool = True  # False if the difference is not significant
 
 

@@ -28,7 +28,7 @@ NOTHING_RANDOM = "nothing is random"
 
 
 def slug(heading: str) -> str:
-    """Return the anchor of a heading, as Python-Markdown and GitHub make it."""
+    """Return the anchor of a heading, as Python-Markdown and GitHub create it."""
     return sub(r"[\s]+", "-", sub(r"[^\w\s-]", "", heading).strip().lower())
 
 
@@ -38,8 +38,8 @@ def claims_table(
     """Return the table.
 
     Args:
-        known: What was measured, by recipe.
-        covered: What is not measured and its cost, by recipe.
+        known: The evidence that was measured, by recipe.
+        covered: The coverage (what is not measured, and its cost), by recipe.
         titles: The anchor of the section of each recipe that was measured.
         overview: The anchor of the list of all recipes.
     """
@@ -62,7 +62,7 @@ def claims_table(
 
 
 def judge_claim(claim: MainClaim, found: Evidence | None) -> tuple[Ruling, str, str]:
-    """Return the verdict on a claim, the measured numbers and the number of seeds in words."""
+    """Return the verdict on a claim, a description of the measured numbers, and the number of seeds."""
     if found is None:
         return Ruling(UNMEASURED), UNDEFINED, "0"
     if claim.checked is not None:

@@ -42,7 +42,7 @@ class Coverage(NamedTuple):
 
     @property
     def measured(self) -> str:
-        """What is measured, in words."""
+        """A description of what is measured."""
         if not self.seeds[1] and not self.checked:
             return "no"
         parts = [f"{self.numbers} of {counted(self.published, 'number')}"] if self.published else []
@@ -58,7 +58,7 @@ class Coverage(NamedTuple):
 
     @property
     def left(self) -> str:
-        """The cost of what is not measured, in words."""
+        """A description of the cost of what is not measured."""
         if not self.left_runs:
             return "-" if self.why_not or self.seeds[1] or self.checked else "no training"
         also = f", shared with {self.shared}" if self.shared else ""

@@ -20,7 +20,7 @@ EVALUATION_BATCH = 1024
 
 
 def extra_measures(record: Record, wanted: Sequence[str]) -> dict[str, float]:
-    """Return the measures of 000 ("mse" and "kmeans") of a finished run. They are computed once and kept in its folder."""
+    """Return the measures of 000 ("mse" and "kmeans") of a finished run. They are computed once and stored in its folder."""
     known = read_measures(record.path)
     taken = dict(known)
     if "mse" in wanted and "digit_mse" not in known:

@@ -54,7 +54,7 @@ def _value(value: Measured | None, cell: Cell | None, measure: Measure) -> str:
 
 
 def reproduction_notes(found: Reproduction) -> list[str]:
-    """Return the summary of a reproduction and how it differs from the paper, one sentence or two each.
+    """Return the summary of a reproduction and its differences from the paper, in one or two sentences each.
 
     Args:
         found: The result of `reproduce`.
@@ -169,7 +169,7 @@ def reproduction_as_dict(found: Reproduction) -> dict[str, Any]:
 
 
 def _machine() -> str:
-    """Return the device and the version of torch in words."""
+    """Describe the device and the version of torch."""
     from labelkin.runs import environment
 
     known = environment()

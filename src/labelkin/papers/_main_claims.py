@@ -1,8 +1,8 @@
 """Read the main claims of the papers, and judge them.
 
-A claim is kept beside the published numbers. It compares one row with another (`of` is better `than`), or says that two are
+A claim is stored with the published numbers. It compares one row with another (`of` is better `than`), or says that two are
 alike (`within` some points), or points to a check of its recipe (`checked`). A claim without a published pair of numbers says
-why there is none (`no_pair`). `why` names known causes of another result than the paper's.
+why there is none (`no_pair`). `why` names known causes of results that differ from the paper's.
 """
 
 from collections.abc import Mapping, Sequence

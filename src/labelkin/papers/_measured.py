@@ -1,7 +1,7 @@
 """Measures of runs, and verdicts on published numbers.
 
 The level of a cell is "within spread" if the two means differ by no more than both standard deviations and the rounding of
-the published number together; otherwise it is "better" or "worse". The direction of a cell is the sign of its difference to
+the published number together; otherwise it is "better" or "worse". The direction of a cell is the sign of its difference from
 the reference row of its column. It is significant if the 95 % interval of the differences, paired by seed, excludes zero.
 """
 
@@ -46,7 +46,7 @@ class Verdict(NamedTuple):
 
     level: str | None  # WITHIN, BETTER or WORSE; None if levels cannot be compared
     difference: float  # measured minus published; NaN if levels cannot be compared
-    direction: str | None  # of the difference to the reference row; None if there is none
+    direction: str | None  # of the difference from the reference row; None if there is none
     words: str
 
 
@@ -64,7 +64,7 @@ def paired_by_seed(row: Measured, reference: Measured) -> Paired:
 
 
 def direction(published: float, rounding: float, measured: Paired) -> str | None:
-    """Compare the published with the measured difference to the reference row. Returns None if nothing was measured."""
+    """Compare the published with the measured difference from the reference row. Returns None if nothing was measured."""
     if isnan(measured.mean):
         return None
     if abs(published) <= rounding:

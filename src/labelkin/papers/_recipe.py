@@ -225,10 +225,10 @@ class Entry(NamedTuple):
     runs: int
     epochs: int  # of all runs together
     seconds: float  # an estimate for one H200, one run after another
-    cost: str  # runs, epochs and seconds in words
+    cost: str  # a description of runs, epochs and seconds
     not_run: tuple[str, ...]  # why some parts cannot be run
-    measured: str  # what labelkin's own results have of it, in words
-    left: str  # the cost of the rest, in words
+    measured: str  # a description of what labelkin's own results cover
+    left: str  # a description of the cost of the rest
     left_gpu_hours: float  # the same as a number
     command: str  # that measures the rest
 

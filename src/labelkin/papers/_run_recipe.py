@@ -35,7 +35,7 @@ class Wanted(NamedTuple):
 def plan_for(recipe: Recipe, part: Part, wanted: Wanted, *, backbone: str) -> Plan | None:
     """Return the plan for a part of a recipe, or None if none of its rows is requested."""
     added = recipe.as_published if wanted.protocol == "as-published" else {}
-    held = {"calibration": 0.0}  # the papers hold out nothing for it
+    held = {"calibration": 0.0}  # the papers hold out no samples for calibration
     values = merged(part.plan, {"training": {**held, **added.get("training", {}), "precision": wanted.precision}})
     values["training"] = scaled(values["training"], wanted.scale)
     known = values["objectives"]
@@ -144,7 +144,7 @@ def reproduce(
         precision: The precision of training, such as "bf16-mixed".
         backbone: A backbone to train instead of the paper's.
         jobs: The number of runs to train at once.
-        fleet: The most runs to train at once as one batched model.
+        fleet: The maximum number of runs to train as one batched model.
         mps: Whether the processes of `jobs` share a GPU through CUDA MPS.
         engine: "local" or "ray".
         address: The address of a Ray cluster.

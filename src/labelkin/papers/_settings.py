@@ -38,7 +38,7 @@ class Setting(NamedTuple):
 
     @property
     def has_coarse_labels(self) -> bool:
-        """Whether the classes of some training samples were forgotten, which not every objective can use."""
+        """Whether some training labels were replaced by the node above the class, which not every objective can use."""
         return bool(self.compared.records[REFERENCE][0].config["data_options"].get("coarse_labels"))
 
     @property
@@ -81,7 +81,7 @@ def outcome(row: Row) -> str:
 
 
 def points(row: Row) -> str:
-    """Return the difference to one-hot in percentage points, such as `"+0.42 [+0.10, +0.74]"`; one seed has no interval."""
+    """Return the difference from one-hot in percentage points, such as `"+0.42 [+0.10, +0.74]"`; one seed has no interval."""
     mean = f"{_signed(100 * row.difference)}"
     if isnan(row.difference_low):
         return mean

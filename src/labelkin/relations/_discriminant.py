@@ -100,7 +100,7 @@ def _checked_weight(weight: Any, samples: int) -> Tensor:
     """Return sample weights (samples,) in float64, scaled to a mean of 1."""
     weights = read_numbers("weight", weight).cpu().double()
     if weights.shape != (samples,) or not bool((weights > 0).all()):
-        raise InputError(f"weight: expected a number above 0 for each of {counted(samples, 'sample')}.")
+        raise InputError(f"weight: expected one weight above 0 for each of {counted(samples, 'sample')}.")
     return weights / weights.mean()
 
 

@@ -119,7 +119,7 @@ class TreeRows(Rows):
     def _met(self, index: Tensor) -> Tensor:
         """Return (..., K) depths (or heights) of lowest common ancestors, as sums over the ancestors of each requested class.
 
-        An ancestor adds its step to all leaves below it, which are neighbors in the walk.
+        An ancestor adds its step to all leaves below it, which are contiguous in the depth-first walk.
         """
         upward = self.leaves[index].unsqueeze(-1)
         for jump in self.jumps:

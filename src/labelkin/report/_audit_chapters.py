@@ -90,9 +90,11 @@ def _cost_table(found: Sequence[Crm]) -> Table:
 
 
 def _decisions(best: Crm) -> Listing:
-    scaled = "as they are" if best.temperature == 1 else f"at temperature {best.temperature:.2f}"
+    scaled = (
+        "unscaled probabilities" if best.temperature == 1 else f"probabilities at temperature {best.temperature:.2f}"
+    )
     note = (
-        f"Deciding by least cost, {BY[best.costs]}, with probabilities {scaled}: {best.changed:,} of "
+        f"Deciding by least cost, {BY[best.costs]}, with {scaled}: {best.changed:,} of "
         f"{counted(best.samples, 'decision')} {'changes' if best.changed == 1 else 'change'}; "
         f"{best.became_right:,} {become(best.became_right)} right and {best.became_wrong:,} "
         f"{become(best.became_wrong)} wrong. Intervals are paired over samples."

@@ -35,7 +35,7 @@ def write_audit_page(audit: Audit, path: str | os.PathLike[str]) -> Path:
     """
     target = checked_target(path)
     advice = audit.advice
-    command = (advice.sentence,) if advice.rule == "crm" else ()  # to keep the class is what the headline says already
+    command = (advice.sentence,) if advice.rule == "crm" else ()  # the headline already says to keep the class
     details = (*audit.doubts, f"{_quality(audit)}.", *command, *audit.notes)
     page = Page(
         title=f"Audit of {Path(audit.source).name}",

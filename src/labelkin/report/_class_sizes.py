@@ -39,7 +39,7 @@ def size_groups(counts: npt.NDArray[np.int64]) -> list[SizeGroup]:
 
 
 def class_size_panel(comparison: Comparison, data: RunData | None) -> tuple[Panel, ...]:
-    """Return a panel with the mean cost of decisions on rare and frequent classes; none if classes have similar sizes."""
+    """Return a panel with the mean cost of decisions on rare and frequent classes; empty if classes have similar sizes."""
     if data is None:
         return ()
     try:

@@ -134,7 +134,7 @@ class RunData:
 
     Args:
         config: The configuration of one of the runs.
-        cache: Data sets that were read before.
+        cache: Data sets that are already loaded.
     """
 
     def __init__(self, config: dict[str, Any], cache: DataCache | None = None) -> None:

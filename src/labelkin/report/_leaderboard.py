@@ -78,7 +78,7 @@ def ranked(comparison: Comparison) -> list[Row]:
 
 
 class Interval(NamedTuple):
-    """A difference to the reference with its interval, and whether more of it is better."""
+    """A difference from the reference with its interval, and whether larger is better."""
 
     low: float
     middle: float

@@ -1,4 +1,4 @@
-"""Describe how the runs of a comparison were made, with the commands to repeat them."""
+"""Describe how the runs of a comparison were produced, with the commands to repeat them."""
 
 import shlex
 from collections.abc import Mapping

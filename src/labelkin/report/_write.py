@@ -135,7 +135,7 @@ def write_report(
         comparison: A comparison from `labelkin.compare` or `read_comparisons`.
         path: The `.html` file.
         projection: How features are shown in two dimensions: "mds" (classical scaling, fast and deterministic) or "tsne".
-        data: Data sets that were read before, so that they are not read again.
+        data: Data sets that are already loaded, so that they are not read again.
         problems: Known problems to list on the page.
         problem: What is compared, in a sentence or two for readers who do not know the data.
         also: Sentences to show below the first one.

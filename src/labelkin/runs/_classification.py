@@ -67,7 +67,7 @@ def check(spec: RunSpec, workspace: DataWorkspace) -> None:
     if spec.backbone is not None and ":" not in spec.backbone:
         drawn = {"pretrained": False} if models.is_pretrained(spec.backbone) else {}
         expected = preprocessing_for(spec)
-        with torch.device("meta"):  # without memory; the data were read before
+        with torch.device("meta"):  # without memory; the data are already loaded
             models.build(spec.backbone, dataset.shape, preprocessing=expected, **drawn)
     if spec.settings.freeze and not models.is_pretrained(spec.backbone):
         named = "the default backbone" if spec.backbone is None else repr(spec.backbone)
@@ -85,7 +85,7 @@ def check(spec: RunSpec, workspace: DataWorkspace) -> None:
 
 
 def _check_tokens(spec: RunSpec, dataset: Dataset) -> None:
-    """Refuse a network of texts that does not get the ids of its own tokens, and such ids for any other use."""
+    """Refuse a text network whose inputs are not its own token ids, and token ids for any other network."""
     model = models.text_model(spec.backbone)
     encoder = dataset.train.encoder if isinstance(dataset.train, TextSplit) else None
     if model is not None and (encoder is None or encoder.name != f"tokens:{model}"):
@@ -178,7 +178,7 @@ def train_fleet(
     Args:
         specs: The runs, which differ in objective, options and seed.
         paths: The folder of each run.
-        kinds: What each run's objective depends on besides the seed; those of one kind must be neighbors.
+        kinds: What each run's objective depends on besides the seed; runs of one kind must be adjacent.
         workspace: The data of all runs.
         progress: Called with the number of steps per epoch; returns the object that shows them.
 

@@ -2,10 +2,11 @@
 
 - To rename an option of an objective, add the old and the new name to `RENAMED_OPTIONS`. Run folders and plans with the old
   name are translated when they are read. Ids are computed with the old name, so they never change.
-- To add a training setting, add its name to `ADDED_SETTINGS`, with the value that reproduces the runs from before it. Runs that
-  do not name the setting have this value, and at this value it stays out of the id. The default of new runs may be another.
+- To add a training setting, add its name to `ADDED_SETTINGS`, with the value that reproduces earlier runs. A run
+  that does not record the setting is read with this value, and ids leave the setting out if it has this value. New runs may
+  have another default.
 - To change the default rule of an objective, raise its revision, name the rules with an option, and add the former default to
-  `FORMER_DEFAULTS`. Runs of that revision are read with it, and ids leave it out, so they never change.
+  `FORMER_DEFAULTS`. Runs of the earlier revision are read with that default, and ids leave it out, so they never change.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from typing import Any
 
 from labelkin._checks import InputError
 
-# Options of the data in which runs of one comparison may differ. Before, only the fold was one of them.
+# Data options in which the runs of one comparison may differ. Earlier versions allowed only the fold.
 NOT_OF_THE_TEST_SET = ("fold", "partial")
 
 # (objective, old name) -> new name
@@ -21,7 +22,7 @@ RENAMED_OPTIONS: dict[tuple[str, str], str] = {
     ("label-embedding", "weights"): "preset",
     ("compressed-label-embedding", "weights"): "preset",
 }
-# Training settings that were added after the first ids were published, with the values of runs that do not name them.
+# Training settings that were added after the first ids were published, with the values of runs that do not record them.
 ADDED_SETTINGS: dict[str, Any] = {
     "calibration": 0.0,  # earlier runs held out nothing
     "preprocessing": "data",  # earlier runs normalized all images by the data
@@ -60,7 +61,7 @@ def current_options(objective: str, options: Mapping[str, Any]) -> dict[str, Any
 
 
 def original_options(objective: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an objective's options as ids are computed with them: under their first names, without unstated ones."""
+    """Return an objective's options as they enter its id: under their original names, without `UNSTATED_OPTIONS`."""
     old = {new: name for (owner, name), new in RENAMED_OPTIONS.items() if owner == objective}
     unstated = UNSTATED_OPTIONS.get(objective, {})
     stated = {name: value for name, value in options.items() if name not in unstated or value != unstated[name]}
@@ -69,11 +70,11 @@ def original_options(objective: str, options: Mapping[str, Any]) -> dict[str, An
 
 def complete_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the training settings of a run of any version, with the values of settings that were added after it."""
-    return {**settings, **ADDED_SETTINGS, **settings}  # those of the run stay in front
+    return {**settings, **ADDED_SETTINGS, **settings}  # the run's own settings come first
 
 
 def settings_that_count(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return training settings without those in `ADDED_SETTINGS` that have the value from before they were added."""
+    """Return the training settings that enter an id: all but those in `ADDED_SETTINGS` that have the value of earlier runs."""
     return {
         name: value for name, value in settings.items() if name not in ADDED_SETTINGS or value != ADDED_SETTINGS[name]
     }

@@ -39,7 +39,7 @@ class Decisions(NamedTuple):
         argmax: (n,) most probable classes, `int32`.
         cost: (n,) distances in the tree from the true class to `answer`, `float32`; NaN without a tree.
         argmax_cost: (n,) the same for `argmax`.
-        temperature: The number that scores are divided by before the softmax; NaN if the scores are no probabilities and
+        temperature: The number that scores are divided by before the softmax; NaN if the scores are not probabilities and
             there were no samples to calibrate them on. `answer` is then `argmax`.
         calibration_samples: The number of samples that the temperature was fitted on; 0 if it was not fitted.
 

@@ -55,7 +55,7 @@ def evaluate(
     """Evaluate a finished classification run.
 
     Samples of other data that the run was trained on are recognized by their content (streamed images by name and size). A
-    warning says how many there are, because the run knows them already.
+    warning says how many there are, because metrics on them say little about new data.
 
     Args:
         run: The folder of the run, or the result of `labelkin.train`.
@@ -64,7 +64,7 @@ def evaluate(
             changed since training.
         data_options: Keyword arguments of `labelkin.data.load`. The columns of a table default to those of the run.
         unseen: Whether to leave out the samples of `data` that the run was trained on.
-        costs: A .csv or .npz file of costs by class name that decisions go by; by default the costs that the run was trained
+        costs: A .csv or .npz file of costs by class name, used for decisions; by default the costs that the run was trained
             with, or the distances in its tree.
 
     Returns:
@@ -115,7 +115,7 @@ def _check_there(data: str) -> None:
     """Refuse to evaluate a run on its own test set if its data are gone."""
     if data not in DATASETS and not Path(data).expanduser().exists():
         raise InputError(
-            f"{data}: the data of this run are not there any more; restore them, or name the place where they are now "
+            f"{data}: the data of this run no longer exist; restore them, or name their new location "
             "(`labelkin evaluate RUN DATA --unseen` leaves out the samples of the training)."
         )
 

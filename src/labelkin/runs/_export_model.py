@@ -211,7 +211,7 @@ def _as_given(samples: Tensor, predictor: Predictor) -> Tensor:
 
 
 def _about(predictor: Predictor, rule: Rule) -> dict[str, Any]:
-    """Return what a reader of the exported file needs to know, as JSON can hold it."""
+    """Return what a reader of the exported file needs to know, as JSON values."""
     tree = predictor.taxonomy
     thresholds = None
     if rule.name == "fallback":

@@ -1,4 +1,4 @@
-"""The objectives that commands train where none is named, by what the data say about their classes."""
+"""The objectives that commands train by default, chosen by what is known about the classes of the data."""
 
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ def first_choice(spec: RunSpec, data: DataCache) -> FirstChoice:
 
     Args:
         spec: A run on the data. Its objective is ignored.
-        data: Data sets that were read before. Those of the spec are added, unless its taxonomy is given.
+        data: Data sets that are already loaded; that of the spec is added, unless its taxonomy is given.
     """
     if is_corpus(spec.data):
         return FirstChoice(SENTENCES, "one-hot", "the data are sentence pairs")

@@ -171,7 +171,7 @@ class RunFolder:
         Args:
             model: The state of the trained model.
             metrics: The final metrics; NaN where one is undefined.
-            outputs: The model's outputs on the test set; the decisions among them go to a file of their own.
+            outputs: The model's outputs on the test set; the decisions among them are written to a separate file.
             seconds: The time spent training.
         """
         save_packed(self.path / "model.safetensors", model)
@@ -221,7 +221,7 @@ class RunFolder:
 
 
 def _is_leftover(file: Path) -> bool:
-    """Return whether labelkin made this file or folder before it had written config.json."""
+    """Return whether labelkin created this file or folder before it wrote config.json."""
     if file.name == EVENTS:
         return is_events_folder(file)
     if not file.is_file() or file.is_symlink():

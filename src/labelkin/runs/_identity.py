@@ -70,7 +70,7 @@ def content_changed(config: Mapping[str, Any], known: dict[str, str | None] | No
 
     Args:
         config: The configuration of a run.
-        known: The contents of data that were read before; new ones are added.
+        known: Hashes of content that was already read; new ones are added.
     """
     recorded, known = config.get("data_content"), {} if known is None else known
     if recorded is None:

@@ -13,7 +13,7 @@ REFERENCE = re.compile(r"^[Aa]s for `(\w+)`")
 
 
 class OptionHelp(NamedTuple):
-    """An option of an objective: its name, its default in words, and what it does."""
+    """An option of an objective: its name, a description of its default, and what it does."""
 
     name: str
     default: str

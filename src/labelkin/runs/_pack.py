@@ -70,10 +70,10 @@ def _is_ours(start: bytes) -> bool:
 
 
 def unpack_runs(file: str | os.PathLike[str], store: str | os.PathLike[str]) -> Unpacked:
-    """Write the runs in a file of `pack_runs` to a store.
+    """Write the runs in a file that `pack_runs` wrote to a store.
 
-    Nothing is written if the file is damaged, has an entry that is no file of a run folder, or has a run whose folder in the
-    store contains something else. A finished run that the store already has is left as it is.
+    Nothing is written if the file is damaged, has an entry that does not belong to a run folder, or has a run whose folder in
+    the store contains something else. A finished run that the store already has is not changed.
 
     Args:
         file: The file.
@@ -117,7 +117,7 @@ def _read(path: Path) -> dict[str, dict[str, bytes]]:
                 folder, name = _place(path, entry)
                 if name in runs.setdefault(folder, {}):
                     raise InputError(
-                        f"{path}: {entry.filename!r} occurs twice; expected a file of `labelkin runs pack`."
+                        f"{path}: {entry.filename!r} occurs twice; expected a file written by `labelkin runs pack`."
                     )
                 runs[folder][name] = archive.read(entry)
     except FileNotFoundError:
@@ -125,7 +125,7 @@ def _read(path: Path) -> dict[str, dict[str, bytes]]:
     except InputError:
         raise
     except DAMAGED as error:
-        raise InputError(f"{path}: not a file of `labelkin runs pack`, or damaged ({error}).") from error
+        raise InputError(f"{path}: not written by `labelkin runs pack`, or damaged ({error}).") from error
     if not runs:
         raise InputError(f"{path}: contains no runs.")
     for folder, files in runs.items():
@@ -140,7 +140,9 @@ def _place(path: Path, entry: ZipInfo) -> tuple[str, str]:
         len(parts) == 2 and "/".join(parts) == entry.filename and not set(parts[0]) & set("\\:\0") and parts[0] != ".."
     )
     if not plain or parts[1] not in PACKED:
-        raise InputError(f"{path}: {entry.filename!r} is no file of a run; expected a file of `labelkin runs pack`.")
+        raise InputError(
+            f"{path}: {entry.filename!r} is not a file of a run; expected a file written by `labelkin runs pack`."
+        )
     if entry.file_size > LARGEST:
         raise InputError(f"{path}: {entry.filename!r} has {entry.file_size:,} bytes; expected at most {LARGEST:,}.")
     return parts[0], parts[1]

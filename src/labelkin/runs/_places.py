@@ -14,14 +14,14 @@ from labelkin.structure import catalogue
 
 STARTED_IN = "started_in"  # the folder that relative paths in config.json start from, relative to the run if it can be
 FILE_OPTIONS = {"data_options": ("data_dir", "labels", "encoder"), "options": tuple(ARRAY_OPTIONS)}
-PREFIXES = ("embedding:", "hf:", "st:", "timm:", "tokens:")  # of names that may be those of files and folders
-BUILT_IN = {"minilm", "hashed-tfidf", "hashed-code", "wordnet", *RELATIONS}  # names that win over files of that name
+PREFIXES = ("embedding:", "hf:", "st:", "timm:", "tokens:")  # before names that may be files or folders
+BUILT_IN = {"minilm", "hashed-tfidf", "hashed-code", "wordnet", *RELATIONS}  # have precedence over files of these names
 
 
 def started_in(spec: RunSpec, run: Path) -> dict[str, str]:
     """Return the entry of config.json that `located` needs; empty if the spec names no existing file by a relative path.
 
-    The entry is no part of the spec, so the id of a run does not depend on it.
+    The entry is not part of the spec, so the id of a run does not depend on it.
     """
     here = Path.cwd()
     if _moved(spec.as_dict(), here, Path("/", "nowhere")) == spec.as_dict():

@@ -29,7 +29,7 @@ class Outputs(NamedTuple):
 
 
 class FitPixels(nn.Module):
-    """Bring photos to the size and channels of the run, as Pillow does when labelkin reads a file.
+    """Convert photos to the size and channels of the run, as Pillow does when labelkin reads a file.
 
     The middle of the photo is scaled by triangle filters that widen when the photo shrinks, first along rows and then along
     columns, with pixels rounded to bytes after each, as in Pillow; gray values are Pillow's, too. Each filter is a matrix whose
@@ -61,7 +61,7 @@ class FitPixels(nn.Module):
 
 
 def _filter(length: int, kept: float, out: int) -> Tensor:
-    """Return (out, length) the weights that bring the `kept` middle pixels of a line to `out` pixels."""
+    """Return the weights (out, length) that resize the `kept` middle pixels of a line to `out` pixels."""
     scale = kept / out
     places = torch.arange(length, dtype=torch.float64) + 0.5
     centers = (length - kept) / 2 + (torch.arange(out, dtype=torch.float64) + 0.5) * scale
@@ -123,7 +123,7 @@ def takes_photos(predictor: Predictor) -> bool:
 
 
 def described_inputs(predictor: Predictor) -> dict[str, Any]:
-    """Return what the program of a run takes, as JSON can hold it; for token ids, also the tokenizer that gives them."""
+    """Describe the inputs of a run's program as JSON values; for token ids, also the tokenizer that produces them."""
     about: dict[str, Any] = {"inputs": "samples as in training", "shape": list(predictor.shape)}
     if takes_photos(predictor):
         about = {"inputs": "RGB pixels (n, height, width, 3), uint8", "shape": [None, None, 3]}
@@ -146,7 +146,7 @@ def random_samples(predictor: Predictor, count: int) -> Tensor:
 
 
 def random_photos() -> Tensor:
-    """Return photos whose sizes are those of no run, so that tracing takes no size for a constant."""
+    """Return photos of sizes that no run uses, so that tracing does not take a size for a constant."""
     generator = torch.Generator().manual_seed(1)
     return torch.randint(0, 256, (5, 47, 71, 3), dtype=torch.uint8, generator=generator)
 

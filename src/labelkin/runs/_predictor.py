@@ -249,7 +249,7 @@ class Predictor(nn.Module):
 
 
 def _check_setup(setup: Mapping[str, Any], classes: int, leaves: int) -> None:
-    """Raise an error if the parts of a setup contradict each other or have other types than those that were written."""
+    """Raise an error if the parts of a setup contradict each other or have unexpected types."""
     shape, mean, std = setup["shape"], setup["mean"], setup["std"]
     if classes != leaves:
         raise ValueError(f"it has {classes} classes and a tree with {leaves} leaves")
@@ -332,7 +332,7 @@ def existing_run_folder(path: str | os.PathLike[str]) -> Path:
 
 
 def preprocessing_in(setup: Mapping[str, Any]) -> Preprocessing | None:
-    """Return the preprocessing that a run keeps with its pretrained weights; None if it normalizes by the data."""
+    """Return the preprocessing that a run stored with its pretrained weights; None if it normalizes by the data."""
     kept = setup.get("preprocessing")
     if kept is None:
         return None

@@ -35,7 +35,7 @@ def export_runs(
         recipe: The ids of the recipes that the runs belong to, separated by commas.
         missing: Sentences about what the runs lack, such as seeds.
         command: The command that trained the runs.
-        machine: The machine in words. None uses the devices that the runs name.
+        machine: A description of the machine. None uses the devices that the runs recorded.
         follow_up: Whether the runs were planned after results on the same data had been seen. They are then listed, and
             decide nothing over data sets.
 
@@ -159,7 +159,7 @@ def _read(path: Path) -> Results:
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
-            f"{path}: not a file of `labelkin runs export` ({type(error).__name__}: {error}); write it again."
+            f"{path}: not written by `labelkin runs export` ({type(error).__name__}: {error}); write it again."
         ) from error
 
 

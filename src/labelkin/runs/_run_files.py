@@ -35,7 +35,7 @@ CONFIG: dict[str, tuple[type, ...]] = {
 TYPE_NAMES = {str: "text", dict: "an object", type(None): "null"}
 
 BLOCK = 1 << 16  # bytes; most files of a run are smaller
-MISSING: Any = object()  # stands for a file that does not exist
+MISSING: Any = object()  # the content of a file that does not exist
 
 
 def read_json(path: str | os.PathLike[str], *, missing: Any = None) -> Any:
@@ -54,7 +54,7 @@ def read_json(path: str | os.PathLike[str], *, missing: Any = None) -> Any:
 
 
 def _content(path: str | os.PathLike[str]) -> bytes:
-    """Read a file in half of the time that `open` takes, because thousands are read."""
+    """Read a file in half the time that `open` takes, because thousands are read."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
         content = os.read(handle, BLOCK)

@@ -74,7 +74,7 @@ def _held_out(folder: RunFolder) -> tuple[Tensor, Tensor]:
     outputs = folder.outputs() if (folder.path / "outputs.safetensors").exists() else {}
     if "calibration_scores" not in outputs:
         raise InputError(
-            f"coverage: {folder.path} keeps no held-out samples to find the threshold on; train the run with "
+            f"coverage: {folder.path} stores no held-out samples to fit the threshold on; train the run with "
             "--calibration 0.1, or give a threshold instead."
         )
     return outputs["calibration_scores"], outputs["calibration_target"]

@@ -95,7 +95,7 @@ class RunSpec:
                 raise InputError(f"the objective {self.objective!r} has no option {name!r}; {takes}.{hint}")
 
     def differs_in(self, other: Self) -> list[str]:
-        """List the differences to another spec in words, such as `"epochs 20, not 10"`."""
+        """Describe the differences from another spec, such as `"epochs 20, not 10"`."""
         ours, theirs = _flat(self.as_dict()), _flat(other.as_dict())
         names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
         return [f"{name} {theirs.get(name)!r}, not {ours.get(name)!r}" for name in names]
@@ -119,7 +119,7 @@ def option_names(objective: str) -> list[str]:
 
 
 def options_then(objective: str, options: Mapping[str, Any], revision: int | None) -> dict[str, Any]:
-    """Return the options of a run of some revision, with the defaults of that revision if they are not today's."""
+    """Return the options of a run of some revision, with its defaults where they differ from the current ones."""
     former = FORMER_DEFAULTS.get((objective, revision or 0), {})
     if not former or OBJECTIVES[objective].revision_of(options) == revision:
         return dict(options)
@@ -169,7 +169,7 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_name(argument: str, value: Any, other: str = "") -> None:
-    """Refuse a value that is no string; `other` says what else is possible."""
+    """Refuse a value that is not a string; `other` names what else is possible."""
     if isinstance(value, str):
         return
     text = repr(value)

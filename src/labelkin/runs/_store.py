@@ -85,7 +85,7 @@ class Record(NamedTuple):
         return read_decisions(self.path)
 
     def outcomes(self) -> "Outcomes | None":
-        """Read what the decision on each test sample came to; None if the run stored no decisions."""
+        """Read the outcome of the decision on each test sample; None if the run stored no decisions."""
         from labelkin.runs._decisions import outcomes_of  # numpy, which listing runs does not need
 
         decisions = self.decisions()
@@ -113,7 +113,7 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self.problems: list[str] = []  # with folders that could not be read; filled by `records` and `each`
+        self.problems: list[str] = []  # one message per folder that could not be read; filled by `records` and `each`
 
     def records(self) -> list[Record]:
         """List all readable runs, sorted by folder name. `problems` has the error of each of the others."""
@@ -121,7 +121,7 @@ class Store:
             return list(self.each())
 
     def each(self) -> Iterator[Record]:
-        """Yield the runs of `records` one by one, for those who need not keep them."""
+        """Yield the runs of `records` one by one, which needs less memory."""
         if not self.path.is_dir():
             raise InputError(f"{self.path}: there is no such folder.")
         self.problems = []
@@ -185,7 +185,7 @@ def readable_or_noted(store: str | os.PathLike[str]) -> list[Record]:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Leave out Python's search for garbage while thousands of files are read, which all stay in use: a third of the time."""
+    """Pause Python's garbage collector while thousands of files are read, which all stay in use; saves a third of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -39,7 +39,7 @@ def train_run(
         spec: The run.
         path: The folder to keep the run in. None keeps nothing.
         resume: Continue from the last saved state if the folder holds this run.
-        workspace: Data that were read before. They are ignored if they do not match the spec.
+        workspace: Data that are already loaded; ignored if they do not match the spec.
         progress: Called with the number of steps per epoch; returns the object that shows them.
         log: Called with the metrics of each epoch.
 

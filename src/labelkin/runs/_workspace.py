@@ -50,7 +50,7 @@ def sharing() -> Iterator[dict[str, str]]:
 def shared(key: Callable[[], str], load: Callable[[], Dataset]) -> Dataset:
     """Return a data set whose samples are mapped from the file that the processes share; outside of `sharing`, load it.
 
-    Image files that are read batch by batch are not copied. A process keeps a copy of its own if the disk is too full for the
+    Image files that are read batch by batch are not copied. A process keeps its own copy if the disk is too full for the
     file, or if the data have parts other than arrays and a taxonomy.
 
     Args:
@@ -92,7 +92,7 @@ def _written(dataset: Dataset, path: Path) -> bool:
 
 
 class DataWorkspace:
-    """A data set, its tree and the context that objectives are built from. Each is created on first use and kept.
+    """A data set, its tree and the context that objectives are built from. Each is created on first use and cached.
 
     Args:
         spec: A run on the data.
@@ -142,7 +142,7 @@ class DataWorkspace:
         return context_for(self.dataset, taxonomy_for(self.spec.taxonomy, self.dataset), side=side)
 
     def keep(self, name: str, make: Callable[[], T]) -> T:
-        """Return the value that is kept under a name; the first call creates it with `make`."""
+        """Return the value that is cached under a name; the first call creates it with `make`."""
         if name not in self._kept:
             self._kept[name] = make()
         return cast(T, self._kept[name])

@@ -124,4 +124,4 @@ async def _no_page(request: Request, error: Exception) -> Response:
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": "The server failed on this request; its output says why."}, 500)
+    return JSONResponse({"error": "The server failed on this request; see its output for the reason."}, 500)

@@ -24,7 +24,7 @@ HEADERS = {
 
 
 class Refused(Exception):
-    """A request that is answered with an error before anything else looks at it."""
+    """A request that is answered with an error before it is processed."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -34,9 +34,9 @@ class Refused(Exception):
 class Guard:
     """ASGI middleware that refuses what does not come from the page itself or from a program with the token.
 
-    A browser tells the name that it asked for (Host) and the page that asks (Origin). Names that are not this server's are
-    refused, because another site can let its own name point to this machine; so are pages of other sites. Programs without an
-    Origin header may ask.
+    A browser sends the name that it connects to (Host) and the site of the page that sends the request (Origin). Names that are
+    not this server's are refused, because another site can point its own name at this machine (DNS rebinding); so are requests
+    from pages of other sites. Programs that send no Origin header are allowed.
 
     Args:
         app: The application.
@@ -75,7 +75,7 @@ class Guard:
             headers.setdefault(name.lower(), []).append(value)
         host = _only(headers, b"host")
         if host is None or not self._is_known(_name_of(host)):
-            raise Refused(421, "Host: this name is not one of this server; open the address that it printed.")
+            raise Refused(421, "Host: this server does not have that name; open the address that it printed.")
         origin = _only(headers, b"origin")
         if b"origin" in headers and (origin is None or urlsplit(origin).netloc.lower() != host.lower()):
             raise Refused(403, "Origin: pages of other sites may not use this server.")
@@ -108,7 +108,7 @@ class Body:
     async def receive(self) -> Message:
         """Return the next message of the request."""
         if self._complete:
-            return await self._receive()  # waits for the client to go away
+            return await self._receive()  # waits for the client to disconnect
         now = asyncio.get_running_loop().time()
         self._until = self._until or now + LONGEST_WAIT
         try:

@@ -123,7 +123,7 @@ class Samples:
         return self._from_file("row.csv", table.getvalue().encode("utf-8"))
 
     def _from_file(self, name: str, content: bytes) -> Tensor:
-        """Return the one sample in a file, which exists only while it is read; error messages leave out its place."""
+        """Return the one sample in a file, which exists only while it is read; error messages leave out its path."""
         with TemporaryDirectory(prefix="labelkin-serve-") as folder:
             path = Path(folder, name)
             path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""Serve a run: its application, and the address that it listens at."""
+"""Serve a run: its application, and the address that it listens on."""
 
 import ipaddress
 import os
@@ -46,8 +46,8 @@ def create_app(
         costs: (K, K) costs for "crm", in the order of the run's classes.
         hosts: The names and addresses that requests may ask for; others are refused, so that no other site can reach the
             server under its own name. "*" stands for all addresses, but for no names.
-        token: What requests below /api/ must send as `Authorization: Bearer TOKEN`. None if everybody who reaches the server
-            may use it.
+        token: The token that requests below /api/ must send as `Authorization: Bearer TOKEN`. None if anyone who can reach the
+            server may use it.
 
     Returns:
         A FastAPI application.
@@ -81,18 +81,18 @@ def serve(
 ) -> None:
     """Serve a run until the process is interrupted.
 
-    On this machine alone by default. At any other address, requests need a token, which is part of the address that is printed
-    at the start. The connection is not encrypted.
+    By default, only this machine can reach it. At any other address, requests need a token, which is part of the address that
+    is printed at the start. The connection is not encrypted.
 
     Args:
         run: The folder of a finished run on images, texts or rows of features, or the result of `labelkin.train`.
-        host: The address to listen at; "0.0.0.0" for all of the machine.
+        host: The address to listen on; "0.0.0.0" for all addresses of the machine.
         port: The port; 0 for any free one.
         decide: "argmax", "crm" or "fallback"; see `labelkin.runs.Predictor.rule`, also for the next three.
         threshold: The threshold of "fallback".
         coverage: The coverage of "fallback".
         costs: (K, K) costs for "crm", in the order of the run's classes.
-        say: What gets the line with the address.
+        say: Called with the line that contains the address.
 
     Example:
         >>> import labelkin
@@ -146,7 +146,7 @@ def is_local(host: str) -> bool:
 
 
 def allowed_hosts(host: str) -> tuple[str, ...]:
-    """Return the names and addresses that requests may ask for if the server listens at `host`."""
+    """Return the names and addresses that requests may ask for if the server listens on `host`."""
     if is_local(host):
         return (*LOCAL, host)
     every = host in ("0.0.0.0", "::")
@@ -154,7 +154,7 @@ def allowed_hosts(host: str) -> tuple[str, ...]:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at an address; raises InputError if it cannot."""
+    """Return a socket that listens on an address; raises InputError if it cannot."""
     if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port <= 65535:
         raise InputError(f"port: expected a whole number from 0 to 65535, got {port!r}.")
     try:
@@ -170,6 +170,6 @@ def listening(host: str, port: int) -> socket.socket:
             raise
     except OSError as error:
         raise InputError(
-            f"host: cannot listen at {host}, port {port} ({error.strerror or error}); choose another with --host or --port."
+            f"host: cannot listen on {host}, port {port} ({error.strerror or error}); choose another with --host or --port."
         ) from error
     return listener

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from labelkin._checks import InputError, check_names, listed
+from labelkin._checks import InputError, check_names, counted, listed
 from labelkin.structure._distances import Ints
 
 
@@ -16,7 +16,9 @@ def checked_parents(parents: npt.ArrayLike, names: Sequence[str]) -> Ints:
     array = integers("parents", parents)
     check_names("names", names)
     if len(names) != len(array):
-        raise InputError(f"names: expected {len(array)}, one for each entry of parents, got {len(names)}.")
+        raise InputError(
+            f"names: expected {counted(len(array), 'name')}, one for each entry of parents, got {len(names)}."
+        )
     roots = np.flatnonzero(array == -1)
     outside = np.flatnonzero((array < -1) | (array >= len(array)))
     if len(outside):

@@ -156,7 +156,9 @@ def from_adjacency(matrix: npt.ArrayLike, names: Sequence[str]) -> Parts:
         raise InputError("matrix: expected only 0 and 1; row i marks the children of node i with 1.")
     check_names("names", names)
     if len(names) != len(table):
-        raise InputError(f"names: expected {len(table)}, one for each row of the matrix, got {len(names)}.")
+        raise InputError(
+            f"names: expected {counted(len(table), 'name')}, one for each row of the matrix, got {len(names)}."
+        )
     marks = np.count_nonzero(table, axis=0)
     if marks[0]:
         raise InputError(f"matrix: the first column must be 0 for the root, but {names[0]!r} is marked as a child.")

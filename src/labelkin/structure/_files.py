@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def read_csv(text: str) -> Parts:
-    """Read edges; with the header `parent,child` columns go by name, and without it they are parent and child."""
+    """Read edges; with the header `parent,child` columns are found by name, and without it they are parent and child."""
     edges: list[tuple[str, str]] = []
     classes: dict[str, str] = {}
     header = ["parent", "child"]
@@ -189,7 +189,7 @@ def _json_lists(text: str) -> dict[str, Any] | None:
 
 
 def yaml_problem(error: Any) -> str:
-    """Return what a YAML error says, in one line."""
+    """Return the message of a YAML error in one line."""
     return str(getattr(error, "problem", None) or str(error).partition("\n")[0])
 
 
@@ -217,7 +217,7 @@ def _data(tree: Tree) -> dict[str, list[Any]]:
     return {"names": list(tree.names), "parents": tree.parents.tolist(), "leaves": tree.leaves.tolist()}
 
 
-ROOT = "root"  # of trees whose file does not name theirs
+ROOT = "root"  # the name of the root if the file does not have one
 
 
 def _from_data(data: Any) -> Parts:

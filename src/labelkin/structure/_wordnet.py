@@ -86,7 +86,9 @@ class WordNet:
         if not offsets:
             raise InputError(f"WordNet has no noun {lemma!r}.{near(lemma, self._resembling(lemma))}")
         if not 1 <= number <= len(offsets):
-            raise InputError(f"WordNet has no {sense!r}: the senses of {lemma!r} go from 1 to {len(offsets)}.")
+            raise InputError(
+                f"WordNet has no {sense!r}: the senses of {lemma!r} are numbered from 1 to {len(offsets)}."
+            )
         return offsets[number - 1]
 
     def synset(self, offset: int) -> Synset:
@@ -125,7 +127,7 @@ class WordNet:
         return [int(field) for field in fields[len(fields) - int(fields[1]) :]] if fields else []
 
     def _resembling(self, lemma: str) -> Iterator[str]:
-        """Yield lemmas that may be similar; a comparison with all 118,000 would take seconds."""
+        """Yield lemmas that may be similar; comparing all 118,000 would take seconds."""
         for key in self._index:
             if abs(len(key) - len(lemma)) <= 2:
                 other = key.decode()
@@ -134,7 +136,7 @@ class WordNet:
 
     @cached_property
     def _index(self) -> dict[bytes, bytes]:
-        """The rest of each index line by lemma; the lines of the license are indented."""
+        """Map each lemma to the rest of its index line; the lines of the license are indented and skipped."""
         lines = (self._files / "index.noun").read_bytes().splitlines()
         split = (line.partition(b" ") for line in lines if not line.startswith(b" "))
         return {lemma: rest for lemma, _, rest in split}
@@ -187,7 +189,7 @@ def from_wordnet(
     senses = senses or {}
     for name in senses:
         if name not in names:
-            raise InputError(f"senses: {name!r} is none of the names.{near(name, names)}")
+            raise InputError(f"senses: {name!r} is not among the names.{near(name, names)}")
     wordnet = database if isinstance(database, WordNet) else WordNet(database)
     synsets = {name: wordnet.offset(senses.get(name, name)) for name in names}
     grown = from_edges(_edges(wordnet, synsets), rule=rule or "shortest")

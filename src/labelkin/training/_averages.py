@@ -41,7 +41,7 @@ class WeightAverages:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Take the current weights into the averages; call this after every step."""
+        """Update the averages with the current weights; call this after every step."""
         self.steps += 1
         decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
         average = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]

@@ -72,7 +72,7 @@ def _as_vectors(split: ArraySplit) -> torch.Tensor:
 
 
 def _reduced(inputs: torch.Tensor, side: int) -> torch.Tensor:
-    """Return images (n, C, H, W) with at most `side` pixels in height and width, each the mean of those it stands for."""
+    """Return images (n, C, H, W) with at most `side` pixels in height and width, each the mean of those it replaces."""
     if inputs.ndim != 4 or max(inputs.shape[2:]) <= side:
         return inputs
     size = min(side, inputs.shape[2]), min(side, inputs.shape[3])
@@ -141,7 +141,7 @@ def build_model(
         shape: The shape of one sample.
         context: Classes, taxonomy and training data for the objective.
         seed: Seed of the initial weights.
-        preprocessing: What the backbone's weights expect of images; None leaves the inputs as they are.
+        preprocessing: The preprocessing that the backbone's weights expect; None does not change the inputs.
         weights: Whether to load the weights of a pretrained backbone; not needed if those of a run replace them.
         network: The layers of the backbone as `models.network_config` returned them, instead of those under its name.
         dropout: The probability with which a feature is set to 0 in training.

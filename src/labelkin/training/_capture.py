@@ -9,7 +9,7 @@ import torch
 
 @contextmanager
 def capturing(graph: Any, device: torch.device, stream: Any) -> Iterator[None]:
-    """Capture the operations of a `with` block; if CUDA cannot, raise `RuntimeError` with random numbers as before.
+    """Capture the operations of a `with` block; if CUDA cannot, restore the random state and raise `RuntimeError`.
 
     Args:
         graph: The `torch.cuda.CUDAGraph`.

@@ -32,7 +32,7 @@ class CapturedSteps(Steps):
     Args:
         bench: The model, the optimizer and the data.
         objective: The module whose Python state decides what a step computes.
-        required: Whether to raise `InputError` if a step cannot be captured, instead of going on without graphs.
+        required: Whether to raise `InputError` if a step cannot be captured, instead of continuing without graphs.
         warm_up: The number of steps to run before one is captured.
     """
 
@@ -70,7 +70,7 @@ class CapturedSteps(Steps):
             yield self._step(min(size, len(order) - step * size))
 
     def _step(self, size: int) -> Tensor:
-        """Take a step by replaying its graph, which is captured first if the batch size is warm."""
+        """Take a step by replaying its graph, which is captured first once the warm-up steps of its batch size are done."""
         if size not in self._graphs and self._warmed[size] >= self.warm_up and self.not_captured is None:
             self._capture(size)
         if size in self._graphs:
@@ -86,7 +86,7 @@ class CapturedSteps(Steps):
             loss = self._update_at_position(size)
         current.wait_stream(self._stream)
         if self._dependencies() != self._fixed and self.not_captured is None:
-            self._refuse("the objective keeps part of its state outside of tensors")
+            self._refuse("the objective stores part of its state outside of tensors")
         return loss
 
     def _update_at_position(self, size: int) -> Tensor:
@@ -103,7 +103,7 @@ class CapturedSteps(Steps):
         return loss
 
     def _capture(self, size: int) -> None:
-        """Capture the step of a batch size; if CUDA cannot, go on without graphs."""
+        """Capture the step of a batch size; if CUDA cannot, continue without graphs."""
         self.bench.optimizer.zero_grad(set_to_none=True)
         graph = torch.cuda.CUDAGraph()
         try:
@@ -123,7 +123,7 @@ class CapturedSteps(Steps):
         self._graphs.clear()
 
     def _dependencies(self) -> list[Any]:
-        """Return what a graph cannot notice: addresses of the model's tensors and plain attributes of the objective."""
+        """Return what a captured graph fixes: addresses of the model's tensors and plain attributes of the objective."""
         model = self.bench.forward
         found: list[Any] = [tensor.data_ptr() for tensor in (*model.parameters(), *model.buffers())]
         found += plain_attributes(self.objective)
@@ -138,7 +138,7 @@ class CapturedSteps(Steps):
 
 
 def _eager(group: dict[str, Any]) -> dict[str, Any]:
-    """Return a parameter group as an optimizer that is not captured has it."""
+    """Return a parameter group in the form of an optimizer that is not captured."""
     return {**group, "capturable": False} if "capturable" in group else group
 
 

@@ -118,7 +118,7 @@ def fit_calibration(objective: Objective, scores: Tensor | None, target: Tensor 
     scores divided by it.
 
     A weak prior, under which two temperatures in three are between 1/e and e, keeps few samples, or samples without any
-    mistake, from leading to certainty. With fewer than `LEAST_CALIBRATION` samples, the scores are left as they are.
+    mistake, from leading to certainty. With fewer than `LEAST_CALIBRATION` samples, the scores are not calibrated.
 
     Args:
         objective: The trained objective.
@@ -154,7 +154,7 @@ def decide_test(
     calibration: Calibration,
     costs: Tensor | None = None,
 ) -> DecidedTest:
-    """Decide by the least expected cost under calibrated probabilities; costs are given, or heights in the tree.
+    """Decide by the least expected cost under calibrated probabilities; costs are the given ones, or heights in the tree.
 
     The metrics, NaN where undefined:
 

@@ -1,4 +1,4 @@
-"""Train several runs that differ in seed and objective as one batched model; each run's results are those it has alone."""
+"""Train several runs that differ in seed and objective as one batched model, with the same results as if trained alone."""
 
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ from labelkin.training._task import Classify, Evaluation
 
 MOST_SCORES = (
     2**28
-)  # of all members on a part of the data that are kept at once; with more, members are evaluated alone
+)  # scores of all members on a part of the data that are held at once; with more, members are evaluated one by one
 
 
 class FleetPace(Pace):
@@ -66,7 +66,7 @@ class FleetMember(Trainer):
     failure: Exception | None = None
 
     def join(self, fleet: "Fleet", row: int, loss_sum: LossSum) -> None:
-        """Take what all members share from the fleet."""
+        """Use the objects that all members of the fleet share."""
         self.fleet, self.row, self.loss_sum = fleet, row, loss_sum
         self.fabric, self.place, self.batches, self.pace = fleet.fabric, fleet.place, fleet.batches, fleet.pace
         self.optimizer = make_optimizer(self.model, self.settings)
@@ -102,12 +102,12 @@ class FleetMember(Trainer):
 class Fleet:
     """Train members that share data, backbone architecture and settings but the seed.
 
-    Each member sees its own samples in its own order and starts from its own weights, so its results are those of a training
-    run alone, up to the rounding of batched kernels. The first batch is also computed member by member; if a loss or a
+    Each member sees its own samples in its own order and starts from its own weights, so its results are the same as if it were
+    trained alone, up to the rounding of batched kernels. The first batch is also computed member by member; if a loss or a
     gradient differs, or the model draws random numbers or reads values, `fit` raises `NotBatched` before any step.
 
     Args:
-        members: The runs. Those with objectives of one kind must be neighbors.
+        members: The runs. Those with objectives of one kind must be adjacent.
         kinds: What each member's objective depends on besides the seed.
         progress: Called with the number of steps in an epoch; returns what displays the progress of all members.
     """
@@ -241,7 +241,7 @@ class Fleet:
         return [member for member in self.members if member.failure is None]
 
     def _rows_changed(self) -> None:
-        """Take over tensors that objectives replaced, and forget evaluations of earlier weights."""
+        """Copy tensors that objectives replaced into the stack, and discard evaluations of earlier weights."""
         self.model.bind()
         self._found.clear()
 
@@ -307,7 +307,7 @@ class Fleet:
 
 
 def _is_like(name: str, value: Any, shape: torch.Size) -> bool:
-    """Return whether an entry of an optimizer's state has one number for each of the parameter's; a counter has not."""
+    """Return whether an entry of an optimizer's state has the shape of the parameter, unlike a counter."""
     return name != "step" and isinstance(value, Tensor) and value.shape == shape
 
 

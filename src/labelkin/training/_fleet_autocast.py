@@ -68,7 +68,7 @@ class Autocast(TorchFunctionMode):
 
 
 def _cast(arguments: Any, before: torch.dtype, after: torch.dtype) -> Any:
-    """Cast the tensors of one precision among the arguments; others keep theirs."""
+    """Cast the tensors among the arguments from the precision `before` to `after`; others are not changed."""
     return tree_map(lambda x: x.to(after) if isinstance(x, Tensor) and x.dtype == before else x, arguments)
 
 

@@ -1,4 +1,4 @@
-"""The batches of a fleet: at each step one batch for each member, in the order that the member has alone."""
+"""The batches of a fleet: at each step one batch for each member, in the order in which the member would see it alone."""
 
 from collections.abc import Iterator, Sequence
 

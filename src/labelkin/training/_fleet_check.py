@@ -69,8 +69,7 @@ def check_step(
 ) -> None:
     """Compute a step in a fleet and with each member alone, and raise `NotBatched` if losses or gradients differ.
 
-    The faster form of convolutions is chosen first. Nothing else is changed: buffers get their values back, and gradients are
-    removed.
+    The faster form of convolutions is chosen first. Nothing else is changed: buffers are restored, and gradients are removed.
 
     Args:
         fleet: The batched model.
@@ -102,20 +101,26 @@ def check_step(
             loss = _alone(model, Minibatch(*(field[row] for field in batch)), weighted=batch.weighted)
         loss.backward()  # type: ignore[no-untyped-call]
         if plain_attributes(model) != before_step:
-            raise NotBatched("the model keeps part of its state outside of tensors", fleet.kind_rows(row))
+            raise NotBatched("the model stores part of its state outside of tensors", fleet.kind_rows(row))
         expected = [_gradient(parameter) for parameter in model.parameters()]
         if not _close(losses[row].detach(), loss.detach(), tolerance):
-            raise NotBatched("the losses of the batched model differ from those of one alone", fleet.kind_rows(row))
+            raise NotBatched(
+                "the losses of the batched model differ from those of a single model", fleet.kind_rows(row)
+            )
         if not _all_close(gradients, expected, tolerance):
-            raise NotBatched("the gradients of the batched model differ from those of one alone", fleet.kind_rows(row))
+            raise NotBatched(
+                "the gradients of the batched model differ from those of a single model", fleet.kind_rows(row)
+            )
         for (_, own), other in zip(fleet.models[row].named_buffers(), model.buffers(), strict=True):
             if not _close(own, other, tolerance):
-                raise NotBatched("the state of the batched model differs from that of one alone", fleet.kind_rows(row))
+                raise NotBatched(
+                    "the state of the batched model differs from that of a single model", fleet.kind_rows(row)
+                )
     _reset(fleet, before)
 
 
 def _reset(fleet: FleetModel, buffers: list[Tensor]) -> None:
-    """Give buffers their values back, and remove gradients."""
+    """Restore buffers, and remove gradients."""
     for buffer, value in zip(fleet.buffers(), buffers, strict=True):
         buffer.copy_(value)
     fleet.zero_grad(set_to_none=True)
@@ -186,7 +191,7 @@ def _tolerance(model: Model, fabric: Any) -> float:
 
 
 def _first_sentence(error: Exception) -> str:
-    """Return the start of an error of `vmap`, which explains itself at length."""
+    """Return the first sentence of an error of `vmap`, whose messages are long."""
     return shorten(str(error).strip().partition("\n")[0].partition(". ")[0].rstrip("."), 120, placeholder=" ...")
 
 

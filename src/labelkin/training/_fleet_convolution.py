@@ -1,4 +1,4 @@
-"""Convolutions of a fleet: grouped convolutions, as `torch.func.vmap` makes them, or products of unfolded images.
+"""Convolutions of a fleet: grouped convolutions, as `torch.func.vmap` creates them, or products of unfolded images.
 
 Which is faster depends on the GPU and on the number of channels: kernels for grouped convolutions with few channels in a group
 leave much of a GPU idle, in particular for the gradient of the weights. On the CPU, grouped convolutions are faster.
@@ -25,7 +25,7 @@ CONVOLVE: Any = F.conv2d
 class AsProducts(TorchFunctionMode):
     """Compute convolutions of images as products of the weights with unfolded images, for the duration of a `with` block.
 
-    Dilated and grouped convolutions, and padding by name, are left as they are.
+    Dilated and grouped convolutions, and padding by name, are not changed.
 
     >>> images, weight = torch.randn(2, 3, 8, 8), torch.randn(4, 3, 3, 3)
     >>> with AsProducts():

@@ -95,7 +95,8 @@ class Stack(nn.Module):
         """Return the results of all members, stacked on the first axis.
 
         Args:
-            *inputs: Arguments of the modules, with the members on axis `in_dims`; None gives all members the same.
+            *inputs: Arguments of the modules, with the members on axis `in_dims`; if that is None, all members get the same
+                arguments.
             in_dims: The axis of the members.
             **batch: Further arguments of the modules; None is not passed on.
         """
@@ -112,11 +113,11 @@ class Stack(nn.Module):
 
 
 class FleetModel(nn.Module):
-    """Models of one backbone as one model; members whose objectives are of one kind are neighbors.
+    """Models of one backbone as one model; members whose objectives are of one kind must be adjacent.
 
     Args:
         models: The members.
-        kinds: For each member what its objective depends on besides the seed: name and options.
+        kinds: For each member, what its objective depends on besides the seed: name and options.
 
     >>> from labelkin import OneHot
     >>> fleet = FleetModel([Model(nn.Linear(2, 4), OneHot(3, features=4)) for _ in range(5)], ["one-hot"] * 5)

@@ -1,4 +1,4 @@
-"""Training on frozen features: a backbone is applied to the data once, and its outputs are kept in labelkin's cache."""
+"""Training on frozen features: a backbone is applied to the data once, and its outputs are cached."""
 
 import json
 import os
@@ -30,17 +30,17 @@ from labelkin.models import Prepare
 from labelkin.training._checkpoint import Checkpoint, State
 from labelkin.training._packing import load_packed, save_packed
 
-MOST_BYTES = 8 * 2**30  # of all features in the cache; beyond it, those not used for the longest time are deleted
-FORMAT = 2  # of the features in the cache; raise it if images are read or prepared in another way
+MOST_BYTES = 8 * 2**30  # bytes of all features in the cache; beyond it, the least recently used ones are deleted
+FORMAT = 2  # version of the cached features; raise it if images are read or prepared in another way
 # Images in a batch. A few large ones fit the caches of a core.
 CPU_BATCH, CPU_BATCH_OF_SMALL, GPU_BATCH = 4, 16, 256
 SMALL = 128  # pixels per side
 NOTE_EVERY = 10.0  # seconds between two notes on how many features are computed
-PART = 4096  # samples whose features are kept as soon as they are computed
+PART = 4096  # samples whose features are written to the cache together
 
 
 class Features(NamedTuple):
-    """Features of samples, which are named by hashes of their content.
+    """Features of samples, which are identified by hashes of their content.
 
     Attributes:
         place: The position of each sample's features in `parts`, counted over all parts.
@@ -61,7 +61,7 @@ class FeatureCache:
     """The features of one backbone.
 
     Args:
-        backbone: What the features depend on besides the sample, in words.
+        backbone: A string that identifies everything the features depend on besides the sample.
     """
 
     def __init__(self, backbone: str) -> None:
@@ -83,7 +83,7 @@ class FeatureCache:
         return Features(place, tuple(parts))
 
     def add(self, names: Sequence[bytes], features: Tensor) -> None:
-        """Keep the features of samples; without a place to write, they are computed again the next time."""
+        """Cache the features of samples; if the cache cannot be written, they are computed again the next time."""
         content = b"".join(names)
         path = self.folder / f"{sha256(content).hexdigest()[:32]}.safetensors"
         samples = torch.frombuffer(bytearray(content), dtype=torch.uint8).view(-1, DIGEST)
@@ -95,7 +95,7 @@ class FeatureCache:
             return
 
     def _forget(self, *, but: Path) -> None:
-        """Delete the files that were not used for the longest time, of all backbones, but not the last one."""
+        """Delete the least recently used files, of all backbones, but not the last one."""
         files = sorted(self.root.rglob("*.safetensors"), key=lambda file: file.stat().st_mtime_ns)
         spare = sum(file.stat().st_size for file in files) - MOST_BYTES
         for file in files:
@@ -122,7 +122,7 @@ def frozen_dataset(
     """Return the data set with the features of a backbone as samples.
 
     Features are computed in evaluation mode, in batches of one size, each on one thread, so they depend neither on the number
-    of threads nor on the other samples. Each is kept in the cache under a hash of its sample, of the backbone's layers and
+    of threads nor on the other samples. They are cached under a hash of the sample, of the backbone's layers and
     weights, of the version of torch and of the type of the device. So other splits of the same samples share them, and an
     interrupted command continues where it stopped.
 
@@ -141,9 +141,7 @@ def frozen_dataset(
         unknown = {name: place for place, name in reversed(list(enumerate(names[part]))) if name not in found.place}
         if unknown:
             places = torch.tensor(sorted(unknown.values()))
-            note(
-                f"computing the features of {counted(len(places), 'sample')} ({part}); they are kept for the next runs"
-            )
+            note(f"computing the features of {counted(len(places), 'sample')} ({part}); they are cached for later runs")
             for features, computed in _computed(split.take(places), backbone, dataset.normalize, device, note):
                 own = [names[part][place] for place in places[computed].tolist()]
                 kept.add(own, features)
@@ -266,7 +264,7 @@ def cpu_batch(backbone: nn.Module, shape: tuple[int, ...]) -> int:
 
 
 def prepared_sides(backbone: nn.Module) -> list[int]:
-    """Return the side that a pretrained backbone brings its images to, in a list; an empty one if it takes them as they are."""
+    """Return the side that a pretrained backbone resizes its images to, in a list; an empty list if it does not resize."""
     return [module.size for module in backbone.modules() if isinstance(module, Prepare)]
 
 

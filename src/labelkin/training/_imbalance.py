@@ -32,7 +32,7 @@ def class_weights(choice: str, counts: Tensor, classes: Sequence[str]) -> Tensor
     if not path.is_file():
         raise InputError(
             f"class_weight: expected {', '.join(CLASS_WEIGHTS)}, or a .csv or .json file of weights by class name, got "
-            f"{choice!r}, which is no file.{near(choice, CLASS_WEIGHTS)}"
+            f"{choice!r}, which is not a file.{near(choice, CLASS_WEIGHTS)}"
         )
     if path.suffix.lower() not in readers:
         raise InputError(f"class_weight: expected a .csv or .json file, got {choice!r}.")

@@ -12,7 +12,7 @@ import torch
 from labelkin._checks import InputError
 from labelkin.functional import sum_over_processes, world_size
 
-ASK_EVERY = 1.0  # approximate seconds between two exchanges of several processes on whether to stop
+ASK_EVERY = 1.0  # approximate seconds between two times at which several processes agree on whether to stop
 MOST_STEPS = 1000  # between two exchanges
 
 

@@ -168,7 +168,7 @@ class Trainer:
         self.steps = make_steps(bench, self.model.objective)
 
     def _clip(self, most: float) -> Tensor:
-        """Clip the gradients to a norm and return what it was; Fabric's own check would wait for the device."""
+        """Clip the gradients to a norm and return the norm before; Fabric's own check would wait for the device."""
         norm: Tensor = self.fabric.clip_gradients(self.forward, self.optimizer, max_norm=most, error_if_nonfinite=False)
         return norm
 

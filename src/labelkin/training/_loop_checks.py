@@ -34,8 +34,8 @@ def check_mixing(objective: type[Objective], settings: Settings) -> None:
     mixing = [name for name in settings.augment if is_mixing(name)]
     if mixing and not objective.linear_in_target:
         raise InputError(
-            f"augment: {mixing[0]} makes targets of class probabilities, which have no meaning for {objective.__name__}, whose "
-            "loss is not linear in the target; leave it out, or train another objective."
+            f"augment: {mixing[0]} turns targets into class probabilities, which {objective.__name__} does not accept, because "
+            "its loss is not linear in the target; leave it out, or train another objective."
         )
 
 
@@ -43,7 +43,7 @@ def check_patience(task: Task, settings: Settings) -> None:
     """Raise `InputError` if the settings stop early and the task has no validation split to decide on."""
     if settings.patience is not None and "val" not in task.parts_evaluated:
         raise InputError(
-            f"patience: {settings.patience} needs a validation split, and the data have none; make one with --validation 0.1 "
+            f"patience: {settings.patience} needs a validation split, and the data have none; create one with --validation 0.1 "
             "(in Python: validation_fraction=0.1), or leave patience out."
         )
 
@@ -102,7 +102,7 @@ def load_optimizer(optimizer: Any, saved: Mapping[str, Any]) -> None:
 
 
 def _check_state(optimizer: Optimizer) -> None:
-    """Raise `InputError` unless every parameter has what the optimizer keeps, as it would have made it."""
+    """Raise `InputError` unless the state of every parameter has the entries and shapes that the optimizer would create."""
     expected = {"momentum_buffer"} if isinstance(optimizer, SGD) else {"step", "exp_avg", "exp_avg_sq"}
     may_be_empty = isinstance(optimizer, SGD) and not optimizer.defaults["momentum"]
     for state in optimizer.state.values():
@@ -120,7 +120,7 @@ def _check_state(optimizer: Optimizer) -> None:
 
 
 def load_weights(model: torch.nn.Module, saved: Any) -> None:
-    """Load the state of a model, also of an earlier version; raise an error if shapes or types are others."""
+    """Load the state of a model, also of an earlier version; raise an error if shapes or types differ."""
     for name, value in model.state_dict().items():
         there = saved.get(name)  # earlier versions have other names, which the model translates
         if not isinstance(value, Tensor) or there is None:

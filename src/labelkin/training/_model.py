@@ -70,7 +70,7 @@ class Model(nn.Module):
         return features if self.dropout is None else self.dropout(features)
 
     def _adjusted(self, features: Tensor) -> Any:
-        """Return the objective's outputs with the offset added to the logits that make the predictions."""
+        """Return the objective's outputs with the offset added to the logits that predict the classes."""
         assert self.logit_offset is not None
         outputs, kind = self.objective.make_outputs(features), self.objective.outputs_type
         if kind is None:

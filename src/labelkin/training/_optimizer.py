@@ -15,7 +15,7 @@ def make_optimizer(model: Model, settings: Settings) -> Optimizer:
     """Return the settings' optimizer.
 
     Weight decay applies to all parameters but those that the objective excludes (`Objective.no_weight_decay`). If the backbone
-    has a learning rate of its own, its parameters are in groups with a `scale`, by which their rate is multiplied.
+    has a separate learning rate, its parameters are in groups with a `scale`, by which their rate is multiplied.
     """
     groups = parameter_groups(model, weight_decay=settings.weight_decay)
     if settings.backbone_lr != 1:
@@ -35,7 +35,7 @@ def optimizer_of(groups: list[dict[str, Any]], settings: Settings) -> Optimizer:
 
 
 def parameter_groups(model: Model, **options: Any) -> list[dict[str, Any]]:
-    """Return the parameters for an optimizer, with those that the objective spares from weight decay in a separate group.
+    """Return the parameters for an optimizer, with those that the objective excludes from weight decay in a separate group.
 
     Args:
         model: The model.
@@ -96,7 +96,7 @@ def learning_rate(settings: Settings, step: int, steps_an_epoch: int) -> float:
 def match_memory_format(optimizer: Optimizer) -> None:
     """Give an optimizer's restored state the memory format of its parameters.
 
-    Files do not keep memory formats, and fused optimizers on a GPU need that of the parameters.
+    Files do not store memory formats, and fused optimizers on a GPU need that of the parameters.
     """
     for parameter, state in optimizer.state.items():
         for name, value in state.items():

@@ -42,7 +42,7 @@ class PartialClassify(Classify):
         partial = self.dataset.partial
         if partial is None or self.node is None:
             return self.dataset.train
-        unknown = partial.with_targets(torch.zeros_like(partial.targets))  # the node counts, not the class
+        unknown = partial.with_targets(torch.zeros_like(partial.targets))  # the node is used, not the class
         return joined(self.dataset.train, unknown)
 
     def batches(self, settings: Settings, place: Place) -> Batches:
@@ -139,7 +139,7 @@ class WeightedClassify(PartialClassify):
 
 
 def standardized_dataset(columns: Tensor, targets: npt.NDArray[np.int64], classes: npt.NDArray[Any]) -> Dataset:
-    """Return a dataset of columns that are standardized already."""
+    """Return a dataset of already standardized columns."""
     split = ArraySplit(columns, torch.from_numpy(targets))
     names = tuple(str(label) for label in classes.tolist())
     unchanged = Normalize(torch.zeros(split.shape), torch.ones(split.shape))

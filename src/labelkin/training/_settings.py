@@ -87,8 +87,8 @@ class Settings:
             .json file of weights by class name; None weighs them equally.
         logit_adjustment: The strength tau of logit adjustment, which adds tau times the logarithm of the class frequencies
             to the logits in training; 0 adds nothing.
-        costs: A .csv or .npz file of costs by class name, of the true class (rows) and the answer (columns), that decisions and
-            their metrics go by, and the term `expected_cost` of an objective; None takes the distances in the taxonomy.
+        costs: A .csv or .npz file of costs by class name, of the true class (rows) and the answer (columns), for decisions and
+            their metrics and for the term `expected_cost` of an objective; None takes the distances in the taxonomy.
         augment: Names of augmentations, with a number where they take one: "flip", "pad-crop:4", "mixup:0.2"; "imagenet" stands
             for several.
         evaluation: "eval", or "batch-statistics" to evaluate in training mode, as some published results did.
@@ -107,11 +107,11 @@ class Settings:
             none. Data with a validation split use that split instead.
         preprocessing: How images are prepared: "weights" (as the pretrained weights of the backbone expect it), "data" (by the
             mean and deviation of the training data), or None for "weights" if the backbone has pretrained weights.
-        freeze: Whether to keep the weights of a pretrained backbone as they are: its features are computed once and kept in
-            labelkin's cache, and only the head is trained.
+        freeze: Whether to freeze the weights of a pretrained backbone: its features are computed once and cached, and only the
+            head is trained.
         backbone_lr: A factor of the learning rate for the backbone's parameters.
         unfreeze_after: Epochs in which only the head is trained before the backbone is trained as well.
-        ema: The decay of an exponential moving average of the weights, which is evaluated and kept instead of the last
+        ema: The decay of an exponential moving average of the weights, which is evaluated and saved instead of the last
             weights; 0 does not average.
         patience: Stop after this many epochs without a better result on the validation split; None trains all epochs.
         dropout: The probability with which features are set to 0 before the head in training.
@@ -222,7 +222,7 @@ class Settings:
             )
         if self.freeze and self.augment:
             raise InputError(
-                f"augment: frozen features are computed once, from the images as they are, got {', '.join(self.augment)}; "
+                f"augment: frozen features are computed once, from unchanged images, got {', '.join(self.augment)}; "
                 "leave augment out, or train without freeze."
             )
 

@@ -21,7 +21,7 @@ class LossSum:
     Args:
         device: The device of the losses.
         exact: Whether to sum in float64; by default only on the CPU.
-        members: The number of losses that each call of `add` brings; None for a scalar. The sums of several members are read
+        members: The number of losses in each call of `add`; None for a scalar. The sums of several members are read
             with `split`.
 
     >>> total = LossSum(torch.device("cpu"))
@@ -109,7 +109,7 @@ class Workbench(NamedTuple):
     settings: Settings
     place: Place
     loss_sum: LossSum
-    clip: Callable[[float], Tensor]  # clips the gradients to a norm, and returns what it was
+    clip: Callable[[float], Tensor]  # clips the gradients to a norm, and returns the norm before
 
 
 class Steps:

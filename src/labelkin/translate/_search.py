@@ -74,7 +74,7 @@ def greedy_search(step: Step, state: Any, *, start: Tensor, end: int, max_length
 def beam_search(
     step: Step, state: Any, *, start: Tensor, end: int, max_length: int, width: int = 10, length_penalty: float = 0.0
 ) -> Found:
-    """Find the sequence with the highest `log p / (words + 1)^length_penalty` that a beam of `width` meets.
+    """Find the sequence with the highest `log p / (words + 1)^length_penalty` among those that a beam of `width` visits.
 
     In each step, every sequence of the beam becomes a candidate by adding the end word, and the `width` best continuations are
     kept. The search stops when no continuation can beat the best candidate. A beam as wide as the number of sequences is an
@@ -141,7 +141,7 @@ class Candidate(NamedTuple):
     words: Tensor  # (B, L)
 
     def or_better(self, log_probs: Tensor, prefixes: Tensor, divisor: float) -> "Candidate":
-        """Replace the sequences by better ones among those (B, W) that end here."""
+        """Replace the best sequences by better ones among the candidates (B, W) that end at this step."""
         score, place = (log_probs / divisor).max(-1)
         better = score > self.score
         words, length = (

@@ -53,7 +53,7 @@ class Translate(Task):
 
     @property
     def parts_evaluated(self) -> tuple[str, ...]:
-        """The validation and test parts, as far as the corpus has them."""
+        """The validation and test parts, if the corpus has them."""
         return tuple(part for part in ("val", "test") if part in self.corpus.parts)
 
     def batches(self, settings: Settings, place: Place) -> PairBatches:

@@ -59,7 +59,7 @@ def words_of_code(text: str) -> list[str]:
 
 def bucket_counts(texts: Sequence[str], split: Callable[[str], list[str]] = words_of) -> Iterator["csr_array"]:
     """Yield counts (at most AT_ONCE, 2 BUCKETS) of the buckets in each text; `split` returns the words of a text."""
-    from scipy.sparse import csr_array  # takes 0.1 s, so only texts should pay for it
+    from scipy.sparse import csr_array  # takes 0.1 s, so it is imported only for texts
 
     known: dict[str, int] = {}
     for start in range(0, len(texts), AT_ONCE):
@@ -166,7 +166,7 @@ class HashedCode(HashedTfidf):
 
 
 def _squared_shares(counts: "csr_array", idf: Numbers) -> Numbers:
-    """Return (2 BUCKETS,) the squared weight of each bucket, summed over texts scaled to length 1."""
+    """Return the squared weight of each bucket (2 BUCKETS,), summed over texts scaled to length 1."""
     squares = ((1 + np.log(counts.data)) * idf[counts.indices]) ** 2
     rows = _rows(counts)
     lengths = np.bincount(rows, weights=squares, minlength=counts.shape[0])

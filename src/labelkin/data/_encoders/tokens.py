@@ -1,6 +1,6 @@
 """The encoder `tokens:NAME`: the token ids of texts, for a transformers model that is trained on them.
 
-The rules of the tokenizer are kept with the run, so texts are encoded as in training wherever the run is moved.
+The rules of the tokenizer are stored with the run, so texts are encoded as in training even if the run is moved.
 """
 
 from collections.abc import Mapping, Sequence
@@ -80,7 +80,7 @@ class Tokens(Encoder):
         return {"name": self.name, **(self.rules or {})}
 
     def counted(self, ids: Tensor) -> Tensor:
-        """Return unit vectors (n, 1024) that say which tokens a text has, as trees and relations of classes need them."""
+        """Return unit vectors (n, 1024) of hashed token counts, from which trees and relations of classes are computed."""
         assert self.rules is not None
         known = (ids != self.rules["padding"]).float()
         counts = torch.zeros(len(ids), BUCKETS).scatter_add_(1, ids.long() % BUCKETS, known)

@@ -66,7 +66,7 @@ def labels_beside(path: Path) -> Path | None:
 
 
 def as_inputs(array: Array, *, source: str) -> Tensor:
-    """Return inputs (n, D) or (n, C, H, W); `uint8` images stay, other numbers become float32. Channels may be last."""
+    """Return inputs (n, D) or (n, C, H, W); `uint8` images keep their dtype, others become float32. Channels may be last."""
     if array.dtype.kind not in "biuf":
         raise InputError(f"{source}: expected numeric inputs, got {array.dtype}.")
     if array.ndim == 3:
@@ -115,7 +115,7 @@ def _read(pairs: Mapping[str, tuple[Array, Array]], names: Array | None, path: P
 
 
 def _renamed(own: tuple[str, ...], names: Array, path: Path) -> tuple[str, ...]:
-    """Return the given names for labels 0, 1, ...; labels that are names already stay."""
+    """Replace the labels 0, 1, ... by the given names; labels that are already names are not changed."""
     given = tuple(str(name) for name in names.reshape(-1).tolist())
     if set(own) <= set(given) or not all(label.isdecimal() and int(label) < len(given) for label in own):
         return own

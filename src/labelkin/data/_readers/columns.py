@@ -26,7 +26,7 @@ Categories = Mapping[str, Sequence[str]]
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a cell has no value: it is empty, or says so, as `NA` and `null` do."""
+    """Return whether a cell has no value: it is empty, or contains a marker such as `NA` or `null`."""
     return value is None or (isinstance(value, str) and value.strip().lower() in MISSING)
 
 
@@ -134,14 +134,14 @@ class Columns:
         if named:
             shown = ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")
             warnings.warn(
-                f"{self.path}: {counted(int(counts.sum()), 'value')} missing in column {shown}; the mean of the training "
-                "samples takes their place.",
+                f"{self.path}: {counted(int(counts.sum()), 'value')} missing in column {shown}; they are replaced by the "
+                "mean of the training samples.",
                 stacklevel=2,
             )
 
 
 def warn_numbered(path: Path, names: Sequence[str], values: npt.NDArray[np.float32]) -> None:
-    """Warn of columns that only number the rows: as features they tell how a table is sorted, often by class."""
+    """Warn of columns that only number the rows: as features they reveal how a table is sorted, often by class."""
     if len(values) < LEAST_ROWS:
         return
     numbered = [names[j] for j in np.flatnonzero((np.diff(values, axis=0) == 1).all(0)).tolist()]

@@ -135,8 +135,8 @@ def _walk(folder: Path, above: tuple[str, ...]) -> Iterator[ClassFolder]:
     inside = listing(folder)
     if inside.images and inside.folders and not above:
         raise InputError(
-            f"{folder}: contains both images and the folder {inside.folders[0].name!r}, so that nothing is known about the "
-            "images; move them into the folder of a class or of a node above it."
+            f"{folder}: contains both images and the folder {inside.folders[0].name!r}, so that the images have no label; "
+            "move them into the folder of a class or of a node above it."
         )
     if not inside.images and not inside.folders:
         found = f", but {kinds_of(inside.others)}, which labelkin does not read" if inside.others else ""

@@ -32,8 +32,8 @@ def read_rows(path: Path, *, encoding: str | None = None) -> Rows:
 
     Args:
         path: The file.
-        encoding: The encoding of a .csv or .tsv file. By default it is UTF-8, UTF-16 if the file says so, or else Windows-1252,
-            with a warning.
+        encoding: The encoding of a .csv or .tsv file. By default it is UTF-8, UTF-16 if the file has its byte order mark, or
+            else Windows-1252, with a warning.
 
     Returns:
         The columns, and the rows with one value per column.
@@ -73,7 +73,7 @@ def encoding_of(path: Path) -> str:
 
 @lru_cache(maxsize=64)  # a file is opened several times, and the warning is needed once
 def _detected(path: Path, size: int, modified: int) -> str:
-    """Return the encoding of a file as it was at some time."""
+    """Return the encoding of a file; the cache key includes its modification time."""
     with path.open("rb") as file:
         if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             return "utf-16"
@@ -166,7 +166,7 @@ def _jsonl(path: Path) -> Iterator[Row]:
             if record.keys() != set(columns):
                 odd = listed(sorted(record.keys() ^ set(columns)))
                 raise InputError(
-                    f"{path}, line {line}: expected the same keys as in the first line; the difference is {odd}."
+                    f"{path}, line {line}: expected the same keys as in the first line; only one of the two has {odd}."
                 )
             yield line, [record[name] for name in columns]
 

@@ -29,7 +29,7 @@ def load(content: bytes, *, source: str) -> Any:
 
 
 class _Record:
-    """The arguments and state of an object in the pickle, stored but not acted on."""
+    """The arguments and state of an object in the pickle, which are stored but never called."""
 
     def __init__(self, *arguments: object) -> None:
         self.arguments = arguments

@@ -67,7 +67,7 @@ class TextSplit(ArraySplit):
     def statistics(self) -> tuple[Tensor, Tensor]:
         """Return a mean of 0 and the same deviation for all features, which keeps the angles between the vectors.
 
-        Token ids stay as they are.
+        Token ids are not scaled.
         """
         width = self.inputs.shape[1]
         if self.encoder is not None and self.encoder.gives_ids:

@@ -46,7 +46,7 @@ class Source(NamedTuple):
         read: Function that reads the files.
         options: Options of `load` that `read` takes.
         tree: Name of its tree, if the package contains one.
-        encoder: Encoder of its texts, if it is not the usual one.
+        encoder: Encoder of its texts, if it is not the default one.
         digest: Function that returns a digest of its content, for a dataset that differs between machines.
 
     Example:

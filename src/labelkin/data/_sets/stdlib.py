@@ -83,7 +83,7 @@ IMPLEMENTED_BY = {
 NAME = "stdlib"
 FEWEST, MOST = 20, 150  # different functions of a module: with fewer it is left out, and of more these many are kept
 TESTED = 0.2  # share of each module's functions in the test split
-REVISION = 1  # to be raised when the same files give other texts, so that the cache is not used
+REVISION = 1  # raise it when the same files give other texts, so that the old cache is ignored
 ROOT = "standard library"
 TESTS = {"test", "tests"}
 
@@ -102,7 +102,7 @@ def read_stdlib() -> RawDataset:
       and without any path. Functions inside functions are part of their text.
     - A class is a module with at least 20 different functions; of more than 150, the 150 with the smallest digests are kept.
     - A fifth of each module is the test split, chosen by the digests of the texts. Functions that are the same after this
-      normalization are on one side: copies in one module count once, and copies in several modules have the same digest.
+      normalization are in the same split: copies in one module count once, and copies in several modules have the same digest.
     - Test packages, IDLE and the demos of turtle are left out.
     """
     tables = content().tables
@@ -125,7 +125,7 @@ def content() -> Content:
     try:
         text = cached.read_bytes()
         rows = [TextRow(*row) for row in json.loads(text)]
-    except (OSError, ValueError, TypeError):  # not there yet, or damaged
+    except (OSError, ValueError, TypeError):  # missing or damaged
         rows = rows_of((module, file.read_bytes()) for file, module in files)
         text = json.dumps(rows).encode()
         with suppress(OSError):  # a cache that cannot be written costs time only

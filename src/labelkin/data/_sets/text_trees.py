@@ -104,7 +104,7 @@ def read_naics2012(folder: Path) -> RawDataset:
 
     Classes are named by code and title, such as "111120 Oilseed (except Soybean) Farming". The tree has five levels, the first
     2, 3, 4, 5 and 6 digits of the code; two-digit codes of one sector, such as 31, 32 and 33 for manufacturing, are separate
-    nodes. The set has no split of its own.
+    nodes. The set has no predefined split.
     """
     path = folder / NAICS_ITEMS
     found = _read_json(path)

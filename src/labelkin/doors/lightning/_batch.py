@@ -1,4 +1,4 @@
-"""The batches of a data loader, in the forms that are common, and the metrics of their scores."""
+"""The batches of a data loader, in all common forms, and the metrics of their scores."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ FIELDS = ("node", "weight", "index")
 
 
 class Given(NamedTuple):
-    """A batch: inputs of the backbone, class positions, and what else the loss takes."""
+    """A batch: inputs of the backbone, class positions, and further arguments of the loss."""
 
     inputs: Any
     target: Tensor
@@ -23,7 +23,7 @@ class Given(NamedTuple):
 
     @property
     def counted(self) -> Tensor | slice:
-        """The rows that are no padding."""
+        """The rows that are not padding."""
         return self.others["weight"] > 0 if "weight" in self.others else slice(None)
 
 

@@ -27,7 +27,7 @@ else:
 class KinModule(LightningModule):
     """A `LightningModule` that trains a backbone with an objective.
 
-    It calls the objective's `begin_epoch`, `refresh` and `synchronize` where they belong, on one process or many, and
+    It calls the objective's `begin_epoch`, `refresh` and `synchronize` at the right times, on one process or many, and
     logs the loss and the metrics of `labelkin.metrics`. Batches are (inputs, target), (inputs, target, index), a mapping
     with "inputs", "target" and any of "node", "weight" and "index", or a `labelkin.data.Minibatch`. A sample of weight 0
     is padding. Give the Trainer `max_epochs`, because some objectives depend on the number of epochs.
@@ -37,10 +37,10 @@ class KinModule(LightningModule):
         objective: An objective with `features=F`.
         taxonomy: The tree of the classes, in their order, for severity, cost and hierarchical F1.
         optimizer: Called with parameter groups, returns the optimizer; AdamW with its defaults if left out. Parameters
-            that the objective spares from weight decay have a group of their own.
+            that the objective excludes from weight decay are in a separate group.
         scheduler: Called with the optimizer, returns a scheduler that is stepped after each epoch.
         refresh_batches: Called after each epoch, returns the training batches for objectives that need a pass over the
-            training set, such as a loader without augmentation. By default the training loader is read once more.
+            training set, such as a loader without augmentation. By default the training loader is iterated once more.
 
     Example:
         >>> import torch
@@ -92,7 +92,7 @@ class KinModule(LightningModule):
         return {"optimizer": optimizer, "lr_scheduler": self.make_scheduler(optimizer)}
 
     def on_fit_start(self) -> None:
-        """Refuse settings under which the loss would not be that of the objective."""
+        """Refuse settings that would change the loss of the objective."""
         check_trainable(self.objective, self.trainer.accumulate_grad_batches)
         if (self.trainer.max_epochs or 0) < 1:
             raise InputError(
@@ -139,7 +139,7 @@ class KinModule(LightningModule):
             yield (outputs, parts.target) if weight is None else (outputs, parts.target, weight)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Exchange the objective's state between processes, and save what results; every process calls this."""
+        """Synchronize the objective's state between processes, and save the result; every process calls this."""
         self.objective.synchronize()
         if checkpoint["state_dict"]:
             checkpoint["state_dict"].update(self.objective.state_dict(prefix="model.objective."))

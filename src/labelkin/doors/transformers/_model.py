@@ -20,7 +20,7 @@ POOLINGS = ("auto", "first", "mean")
 
 
 class KinModel(nn.Module):
-    """A Hugging Face model with an objective, for `KinTrainer` or a loop of one's own.
+    """A Hugging Face model with an objective, for `KinTrainer` or your own loop.
 
     An objective with `features=` is the head of an encoder (`AutoModel`): it gets the pooled features, and its own
     parameters, such as a label embedding, train with the encoder. An objective without is the criterion of a model that
@@ -74,7 +74,7 @@ class KinModel(nn.Module):
     ) -> Any:
         """Return a `SequenceClassifierOutput`: the loss if labels are given, and the scores of the classes as `logits`.
 
-        In training mode with labels it has the loss alone.
+        In training mode with labels it contains only the loss.
 
         Args:
             labels: (B,) class positions, -100 for samples without a class.
@@ -128,9 +128,7 @@ class KinModel(nn.Module):
         """Load what `save_objective` wrote; raises `InputError` if it is from another objective, tree or pooling."""
         saved = load_packed(Path(folder) / OBJECTIVE_FILE)
         if saved["pooling"] != self.pooling:
-            raise InputError(
-                f"pooling: expected {saved['pooling']!r}, with which the model was saved, got {self.pooling!r}."
-            )
+            raise InputError(f"pooling: expected {saved['pooling']!r}, as in the saved model, got {self.pooling!r}.")
         self.objective.load_state_dict(saved["objective"])
 
     @classmethod
@@ -141,8 +139,8 @@ class KinModel(nn.Module):
 
         Args:
             folder: The folder.
-            objective: An objective built as the saved one was; its state is replaced by the saved one.
-            pooling: The pooling that the saved model had.
+            objective: An objective built with the same arguments as the saved one; its state is replaced by the saved state.
+            pooling: The pooling of the saved model.
             **options: Further arguments of `from_pretrained` of transformers.
 
         Returns:

@@ -24,7 +24,7 @@ else:
 class KinTrainer(Trainer):
     """A `transformers.Trainer` whose loss is an objective.
 
-    It calls the objective's `begin_epoch`, `refresh` and `synchronize` where they belong, spares the parameters that the
+    It calls the objective's `begin_epoch`, `refresh` and `synchronize` at the right times, exempts the parameters that the
     objective excludes from weight decay, adds `index` to the samples if the objective needs it, and saves the objective
     beside the model in `objective.safetensors`. With gradient accumulation the loss is the mean of the losses of the
     batches, so batches should have equal size.
@@ -85,7 +85,7 @@ class KinTrainer(Trainer):
         return found
 
     def call_model_init(self, trial: Any = None) -> KinModel:
-        """Return the `KinModel` that `model_init` makes."""
+        """Return the `KinModel` that `model_init` returns."""
         made = super().call_model_init(trial)
         if not isinstance(made, KinModel):
             raise InputError(f"model_init: expected a function that returns a KinModel, got {type(made).__name__}.")
@@ -94,12 +94,12 @@ class KinTrainer(Trainer):
     def compute_loss(
         self, model: nn.Module, inputs: Mapping[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        """Return the objective's loss of a batch, and the model's outputs if they are asked for."""
+        """Return the objective's loss of a batch, and the model's outputs if requested."""
         outputs = model(**inputs)
         return (outputs.loss, outputs) if return_outputs else outputs.loss
 
     def get_decay_parameter_names(self, model: nn.Module) -> list[str]:
-        """Return the names of the parameters with weight decay, without those that the objective spares."""
+        """Return the names of the parameters with weight decay, without those that the objective excludes."""
         spared = {f"objective.{name}" for name in self.objective.no_weight_decay()}
         return [name for name in super().get_decay_parameter_names(model) if name not in spared]
 
@@ -148,7 +148,7 @@ class ObjectiveCallback(TrainerCallback):
     """Calls the objective at the beginning and at the end of every epoch.
 
     Args:
-        find_model: Returns the model; a Trainer with `model_init` makes a new one for every training.
+        find_model: Returns the model; a Trainer with `model_init` creates a new one for every training.
         batches: Returns the batches of the training set, in any order, on any device.
     """
 
@@ -202,10 +202,10 @@ class Indexed(torch.utils.data.Dataset[dict[str, Any]]):
 def _whole(
     model: nn.Module | None, objective: Objective | None, pooling: str, options: Mapping[str, Any]
 ) -> KinModel | None:
-    """Return the model with its objective, or None if `model_init` makes it."""
+    """Return the model with its objective, or None if `model_init` creates it."""
     if model is None and options.get("model_init") is not None:
         if objective is not None:
-            raise InputError("objective: expected none beside model_init, whose KinModel has its own.")
+            raise InputError("objective: expected none beside model_init, whose KinModel already has one.")
         return None
     if isinstance(model, KinModel) and objective is None:
         return model
@@ -217,7 +217,7 @@ def _whole(
 
 
 def _check_arguments(args: Any) -> None:
-    """Refuse arguments that would go past the objective."""
+    """Refuse arguments that would bypass the objective."""
     if args.label_smoothing_factor:
         raise InputError(
             f"label_smoothing_factor: expected 0 with an objective, got {args.label_smoothing_factor}; use the objective "
@@ -225,6 +225,6 @@ def _check_arguments(args: Any) -> None:
         )
     if args.n_gpu > 1:
         raise InputError(
-            f"n_gpu: expected one GPU per process, got {args.n_gpu} in one process, where each would have an objective of "
-            "its own; start the script with torchrun, or set CUDA_VISIBLE_DEVICES."
+            f"n_gpu: expected one GPU per process, got {args.n_gpu} in one process, where each would have a separate "
+            "objective; start the script with torchrun, or set CUDA_VISIBLE_DEVICES."
         )

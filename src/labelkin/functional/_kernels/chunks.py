@@ -9,7 +9,7 @@ from torch import Tensor
 
 ENTRIES = {"cuda": 2**24}  # outputs of a chunk, at least
 ENTRIES_ELSEWHERE = 2**22
-PART_OF_WEIGHTS = 4  # a chunk may be as large as this part of the weights, whose gradients take more memory anyway
+PART_OF_WEIGHTS = 4  # a chunk may be as large as the weights divided by this; their gradients take more memory anyway
 
 
 def slices(rows: int, classes: int, features: int, device: torch.device) -> list[slice]:
@@ -47,7 +47,7 @@ def scale(gradient: Tensor, factor: Tensor) -> None:
 
 
 class Layer:
-    """A linear layer and the gradients of those of features, weight and bias that are wanted."""
+    """A linear layer and the requested gradients of features, weight and bias."""
 
     def __init__(
         self, features: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype, wanted: Sequence[bool]
@@ -65,7 +65,7 @@ class Layer:
         return F.linear(self._features[rows].to(self._weight.dtype), self._weight, self._bias)
 
     def add(self, rows: slice, gradient: Tensor) -> None:
-        """Add what the gradient of the outputs of some rows gives; each row once."""
+        """Add the contribution of some rows, from the gradient of their outputs, to the gradients; call it once per row."""
         if self._of_features is not None:
             self._of_features[rows] = gradient @ self._weight
         if self._of_weight is not None:
@@ -87,6 +87,6 @@ def linear_layer(
     dtype: torch.dtype,
     wanted: Sequence[bool] = (False, False, False),
 ) -> Iterator[Layer]:
-    """Make a layer and turn autocast off, which would convert the weights again for every chunk."""
+    """Create a layer and turn autocast off, which would convert the weights again for every chunk."""
     with torch.autocast(features.device.type, enabled=False):
         yield Layer(features, weight, bias, dtype, wanted)

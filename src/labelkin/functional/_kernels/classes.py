@@ -102,7 +102,7 @@ def class_target_cross_entropy(logits: Tensor, target: Tensor, targets: ClassTar
 
 
 def arguments(targets: ClassTargets | None) -> tuple[list[Tensor], list[float]]:
-    """Return the operands and options of the kernels; None stands for the identity matrix."""
+    """Return the operands and options of the kernels; None means the identity matrix."""
     if targets is None:
         return [], [float(HARD)]
     return [part.contiguous() for part in targets], [float(CODES[type(targets)])]

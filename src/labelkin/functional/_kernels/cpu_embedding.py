@@ -28,7 +28,7 @@ class Options(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a step returns of each sample; its gradients overwrite z1, z2 and e."""
+    """The results of a step for each sample; its gradients overwrite z1, z2 and e."""
 
     terms: Tensor  # (n, 5): hard, soft, similarity, confidence, embedding
     right: Tensor  # (n,): whether z2 predicts the class

@@ -72,7 +72,7 @@ def forward(logits: Tensor, operands: Sequence[Tensor], options: Sequence[float]
 
 
 def _kept(saved: Tensor, depths: int) -> tuple[Tensor, Tensor]:
-    """Return the log-sum-exps (n, depths) and the softmax (n, K) in depth-first order, which lie one after the other."""
+    """Return the log-sum-exps (n, depths) and the softmax (n, K) in depth-first order, which `saved` holds in this order."""
     values, size = saved.view(-1), len(saved) * depths
     return values[:size].view(-1, depths), values[size:].view(len(saved), -1)
 

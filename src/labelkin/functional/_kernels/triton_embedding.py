@@ -1,7 +1,7 @@
 # mypy: ignore-errors
 """Triton: the terms of the label embedding network and their gradients (the equations are in `cpu_embedding`).
 
-One program processes one row: a first pass over z1, z2 and e gathers what the terms need with running maxima, and a second
+One program processes one row: a first pass over z1, z2 and e computes the sums of the terms with running maxima, and a second
 one overwrites each entry with its gradient.
 """
 

@@ -7,8 +7,8 @@ of each of these groups, the log-probability of the target's node, and how many 
 backward pass writes every column: zeros first, then for leaves at different depths the gradient of `triton_mass`, then the
 groups.
 
-`constant - mass excess P(node)` is the part of the hierarchical loss's mass that depends only on the path. It takes for
-granted that the probabilities of siblings sum to 1. A closed node whose children are all masked breaks this: then
+`constant - mass excess P(node)` is the part of the hierarchical loss's mass that depends only on the path. It
+assumes that the probabilities of siblings sum to 1. A closed node whose children are all masked breaks this: then
 `excess P(closed node)` is subtracted as well. Rows with a masked child of a closed node look for such nodes one by one.
 """
 
@@ -44,7 +44,7 @@ def _sibling_lse(values, child_column, begin, count, lowest, block: tl.constexpr
 
 @triton.jit
 def _path(node, length, first, path, child_first, child_count, levels, deep: tl.constexpr):
-    """Return of each edge of a path its depth, whether it exists, its lower node, and where its siblings begin and end."""
+    """Return for each edge of a path its depth, whether it exists, its lower node, and where its siblings begin and end."""
     depth = tl.arange(0, deep) + 1
     known = depth <= length
     at = path + tl.load(first + node) * levels + depth - 1
@@ -56,7 +56,7 @@ def _path(node, length, first, path, child_first, child_count, levels, deep: tl.
 
 @triton.jit
 def _siblings(values, child_column, begin, count, start, lowest, block: tl.constexpr):
-    """Return of some siblings of each edge the columns, whether they exist, and the logits."""
+    """Return for some siblings of each edge the columns, whether they exist, and the logits."""
     number = start + tl.arange(0, block)
     inside = number[:, None] < count[None, :]
     column = tl.load(child_column + begin[None, :] + number[:, None], mask=inside, other=0)
@@ -227,7 +227,7 @@ def _backward(
 
 
 def _mass_operands(first, rest):
-    """Return begin, finish, closed nodes and watched columns, their numbers, and `Ragged`; without mass, nothing to look at."""
+    """Return begin, finish, closed nodes and watched columns, their numbers, and `Ragged`; without mass, placeholders."""
     if not rest:
         return [first] * 4, 0, 0, [first] * 11
     return rest[:4], len(rest[2]), len(rest[3]), rest[4:] or [first] * 11

@@ -1,4 +1,4 @@
-"""Figures of what decisions cost, also by class size, and how often answers are wrong."""
+"""Figures of the cost of decisions, also by class size, and of the share of wrong answers."""
 
 from collections.abc import Mapping, Sequence
 from math import isnan
@@ -93,7 +93,7 @@ def _change(part: Crm) -> Difference:
 
 
 def _name(part: Crm) -> str:
-    scaled = "as they are" if part.temperature == 1 else f"temperature {part.temperature:.2f}"
+    scaled = "unscaled" if part.temperature == 1 else f"temperature {part.temperature:.2f}"
     return f"{scaled}<br>{counted(part.samples, 'sample')}"
 
 

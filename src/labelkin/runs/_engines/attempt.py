@@ -53,7 +53,7 @@ def train_job(job: Job, data: DataCache, progress: Callable[[int], Progress] = l
 
     Args:
         job: The run.
-        data: Data sets that were read before. New ones are added.
+        data: Data sets that are already loaded; newly loaded ones are added.
         progress: Called with the number of steps per epoch; returns the object that shows them.
     """
     try:
@@ -66,7 +66,7 @@ def train_job(job: Job, data: DataCache, progress: Callable[[int], Progress] = l
 def is_gpu_crash(event: Event) -> bool:
     """Return whether a run failed by an error of CUDA, after which its process cannot use the GPU.
 
-    Under CUDA MPS the cause may be another process on the same GPU. Too little memory is no such error.
+    Under CUDA MPS the cause may be another process on the same GPU. Running out of memory is not such an error.
     """
     return event.kind == "failed" and event.message.startswith("CUDA error")
 
@@ -113,13 +113,13 @@ MAX_RETRIES = 3
 
 
 class Retries:
-    """Count the processes that each run lost."""
+    """Count how often the process of each run died."""
 
     def __init__(self) -> None:
         self.count: Counter[str] = Counter()
 
     def after_death(self, job: Job, how: str, *, most: int = MAX_RETRIES) -> Event:
-        """Return a "retried" event, or "failed" if the run lost its process more than `most` times."""
+        """Return a "retried" event, or "failed" if the process of the run died more than `most` times."""
         self.count[str(job.folder)] += 1
         if self.count[str(job.folder)] <= most:
             return Event(job, "retried", how)
@@ -127,6 +127,6 @@ class Retries:
 
 
 def run_here(jobs: Iterator[Job], *, data: DataCache, progress: Callable[[str, int, int], Progress]) -> Iterator[Event]:
-    """Train each job and yield its event. `data` holds the data sets that were read before."""
+    """Train each job and yield its event. `data` holds the data sets that are already loaded."""
     for job in jobs:
         yield train_job(job, data, partial(progress, job.title, job.spec.settings.epochs))

@@ -36,8 +36,8 @@ def fleets_of(jobs: Sequence[Job], most: int, data: DataCache) -> list[FleetJobs
 
     Args:
         jobs: The runs.
-        most: The most members of a fleet.
-        data: Data sets that were read before. New ones are added.
+        most: The maximum number of members of a fleet.
+        data: Data sets that are already loaded; newly loaded ones are added.
     """
     groups: dict[str, list[Job]] = {}
     for job in jobs:
@@ -88,7 +88,7 @@ def run_in_fleets(
 
     Args:
         fleets: The fleets.
-        data: Data sets that were read before. New ones are added.
+        data: Data sets that are already loaded; newly loaded ones are added.
         progress: Called with a title, the epochs and the steps per epoch; returns the object that shows them.
         say: Called with each line of status.
     """

@@ -22,8 +22,8 @@ PATIENCE = 30.0  # seconds for the daemon to start or to stop
 def cuda_mps() -> Iterator[dict[str, str]]:
     """Start a CUDA MPS daemon, yield the environment variables of its clients, and stop it.
 
-    The daemon has pipes and a log of its own, so it is no other user's, and only this one is stopped: also after an error and
-    after Ctrl-C.
+    The daemon has its own pipes and log, so it is not shared with other users, and only this daemon is stopped, also after an
+    error or Ctrl-C.
 
     Yields:
         Variables that let a process use the daemon.
@@ -70,7 +70,7 @@ def _start(control: str, variables: dict[str, str]) -> None:
 
 
 def _stop(control: str, variables: dict[str, str]) -> None:
-    """Stop the daemon; if it does not obey, end its process, whose number is in its own folder."""
+    """Stop the daemon; if it does not stop, kill its process, whose id is in its folder."""
     try:
         _call([control], variables, commands="quit\n")
     except (subprocess.SubprocessError, OSError):
@@ -80,7 +80,7 @@ def _stop(control: str, variables: dict[str, str]) -> None:
 
 
 def _call(command: list[str], variables: dict[str, str], *, commands: str = "") -> None:
-    """Run the control program to its end; in a session of its own, so that Ctrl-C does not reach it."""
+    """Run the control program and wait for it; it has its own session, so that Ctrl-C does not reach it."""
     subprocess.run(
         command,
         input=commands,

@@ -3,7 +3,7 @@
 // The page of `labelkin serve`. All text from the server is set as text, never as HTML.
 
 const $ = (id) => document.getElementById(id);
-const RULES = { argmax: "most probable class", crm: "least expected cost", fallback: "most specific that is sure enough" };
+const RULES = { argmax: "most probable class", crm: "least expected cost", fallback: "most specific node that is probable enough" };
 const token = new URLSearchParams(location.hash.slice(1)).get("token");
 let asked = 0;
 
@@ -67,8 +67,8 @@ function show(found) {
     if (at) $("path").append(" › ");
     $("path").append(made("b", step.name), ` ${percent(step.probability)}`);
   });
-  if (!steps.length) $("path").textContent = open ? "No branch of the tree is sure enough." : percent(answer.probability);
-  const general = answer.kind === "ancestor" ? "This is more general than a class, because no class below it is sure enough." : "";
+  if (!steps.length) $("path").textContent = open ? "No branch of the tree is probable enough." : percent(answer.probability);
+  const general = answer.kind === "ancestor" ? "This is more general than a class, because no class below it is probable enough." : "";
   $("remark").textContent = [general, found.remark].filter(Boolean).join(" ");
   $("remark").hidden = !$("remark").textContent;
   $("rules").replaceChildren(...Object.values(found.rules).map((rule) => {
