@@ -157,7 +157,7 @@ def decide_file(
         warnings.warn(question, stacklevel=2)
     whole = load_taxonomy(taxonomy)
     names = _class_names(stream, first, classes, whole)
-    if classes == FROM_TREE and not is_built_in(taxonomy):
+    if isinstance(classes, str) and classes == FROM_TREE and not is_built_in(taxonomy):
         warnings.warn(
             f"classes: the scores are taken in the order of the tree ({first_matches(names)}), which nothing in the file can "
             "confirm; pass the names if it is another (--classes).",

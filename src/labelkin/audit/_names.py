@@ -4,9 +4,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from labelkin._checks import InputError, check_names, counted, with_suggestions
+from labelkin._checks import InputError, check_names, counted, plain_names, with_suggestions
 from labelkin.audit._doubts import first_matches
-from labelkin.audit._schema import Raw
+from labelkin.audit._schema import Raw, class_texts
 from labelkin.structure import Taxonomy, catalogue, load_tree
 from labelkin.training import CostTable
 
@@ -44,7 +44,8 @@ def choose_names(
     """
     if chosen is not None:
         names = read_names(chosen, tree)
-        if chosen == FROM_TREE and not is_built_in and not set(raw.target) <= set(names):
+        by_tree = isinstance(chosen, str) and chosen == FROM_TREE
+        if by_tree and not is_built_in and not set(raw.target) <= set(names):
             raise InputError(
                 "classes: 'taxonomy' needs labels that are class names, because numbers cannot show that the order of the "
                 f"tree ({first_matches(names)}) is that of the scores; {ASK}."
@@ -89,13 +90,16 @@ def describe_tree(
 
 
 def read_names(chosen: Sequence[str] | str | os.PathLike[str], tree: Taxonomy | None) -> Sequence[str]:
-    if chosen == FROM_TREE:
+    if isinstance(chosen, str) and chosen == FROM_TREE:
         if tree is None:
             raise InputError("classes: 'taxonomy' takes the classes of the tree in its order; pass a taxonomy as well.")
         return tree.classes
     if not isinstance(chosen, (str, os.PathLike)):
-        check_names("classes", chosen, least=2)
-        return chosen
+        names = plain_names(chosen)
+        if isinstance(names, Sequence):
+            names = class_texts(names, source="the argument")
+        check_names("classes", names, least=2)
+        return tuple(names)
     file = Path(chosen)
     if file.is_file():
         names = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
