@@ -533,3 +533,16 @@ def test_numbers_that_are_names_or_positions_of_other_classes_are_refused(names:
         audit({"target": [1, 2, 2], "probs": probs}, classes=names)
     assert audit({"target": [0, 1, 1], "probs": probs}, classes=names).basics.accuracy == 1  # no class is called 0
     assert audit({"target": ["00", "1"], "probs": np.eye(2)}, classes=("00", "01")).basics.accuracy == 1  # the same
+
+
+@pytest.mark.parametrize("columns", [None, "*"])
+def test_row_names_are_no_class(tmp_path: Path, columns: str | None):
+    rows = ["12,cat,.7,.2,.1", "5,dog,.3,.3,.4", "7,cow,.1,.1,.8"]
+    (tmp_path / "p.csv").write_text(table(",target,cat,dog,cow", rows))
+    assert audit(tmp_path / "p.csv", kind="probs", columns=columns).classes == ("cat", "dog", "cow")
+    out = tmp_path / "out.csv"
+    decide_file(tmp_path / "p.csv", out, kind="probs", costs=1 - np.eye(3), columns=columns)
+    assert out.read_text().splitlines()[:2] == [
+        ",target,decision,decision_kind,decision_probability",
+        "12,cat,cat,class,0.7",
+    ]

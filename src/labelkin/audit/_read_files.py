@@ -29,7 +29,7 @@ from labelkin.audit._schema import (
     label_texts,
 )
 from labelkin.audit._scores import Scores, Spool, block_rows
-from labelkin.data import CLASS_NAME_KEYS, check_finite, parse_number, read_rows
+from labelkin.data import CLASS_NAME_KEYS, ROW_NAMES, check_finite, parse_number, read_rows
 
 HINT = "name the columns with the scores (--columns)"
 MOST_ROWS, MOST_NUMBERS = 4096, 2**20  # of a chunk of a table
@@ -238,7 +238,7 @@ def _class_columns(
     chosen = fields.columns
     if isinstance(chosen, str):
         start = chosen.removesuffix("*")
-        wanted = tuple(name for name in columns if name.startswith(start) and name != target)
+        wanted = tuple(name for name in columns if name.startswith(start) and name not in (target, *ROW_NAMES))
         names = tuple(name.removeprefix(start) for name in wanted)
         if start == chosen or len(wanted) < 2:
             raise InputError(
@@ -247,7 +247,7 @@ def _class_columns(
             )
         check_names("columns", names)
         return wanted, names
-    others = (target, fields.predicted or PREDICTED)
+    others = (target, fields.predicted or PREDICTED, *ROW_NAMES)
     wanted = tuple(name for name in columns if name not in others) if chosen is None else tuple(chosen)
     for name in wanted:
         check_present("columns", name, columns, str(path))

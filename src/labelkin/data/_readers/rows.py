@@ -18,6 +18,9 @@ Row = tuple[int, Sequence[Any]]  # line number, from 1 as in editors, and one va
 SEPARATORS = ",;\t|"
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 UTF8, WINDOWS = "utf-8-sig", "cp1252"
+# Columns of row names, which are no features or scores: pandas and R write them into .csv files, before the other columns and
+# without a name, and pandas into .parquet files.
+ROW_NAMES = ("", "__index_level_0__")
 
 
 class Rows(NamedTuple):
@@ -36,7 +39,7 @@ def read_rows(path: Path, *, encoding: str | None = None) -> Rows:
             with a warning.
 
     Returns:
-        The columns, and the rows with one value per column.
+        The columns, and the rows with one value per column. The first column may have no name; see `ROW_NAMES`.
     """
     suffix = path.suffix.lower()
     if suffix in (".csv", ".tsv"):
@@ -48,7 +51,7 @@ def read_rows(path: Path, *, encoding: str | None = None) -> Rows:
     except StopIteration:
         raise InputError(f"{path}: the table is empty.") from None
     columns = tuple(str(name).strip() for name in header)
-    check_names(f"{path}: columns", columns)
+    check_names(f"{path}: columns", columns[1:] if columns[:1] == ("",) else columns, least=0)
     return Rows(columns, source)
 
 
