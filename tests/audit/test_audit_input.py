@@ -19,6 +19,7 @@ from labelkin.audit import audit, decide_file
 from labelkin.cli._audit import audit as command
 from labelkin.cli._errors import ErrorGroup
 from labelkin.training import costs_in_order, read_costs
+from labelkin.training._cost_files import costs_for, has_names
 
 app = typer.Typer(cls=ErrorGroup, pretty_exceptions_enable=False)
 app.command("audit")(command)
@@ -546,3 +547,23 @@ def test_row_names_are_no_class(tmp_path: Path, columns: str | None):
         ",target,decision,decision_kind,decision_probability",
         "12,cat,cat,class,0.7",
     ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        ";cat;dog;cow\ncat;0;1,5;2\ndog;1;0;3\ncow;2;3;0\n",
+        "true\tcat\tdog\tcow\ncat\t0\t1.5\t2\ndog\t1\t0\t3\ncow\t2\t3\t0\n",
+        "\ufeff;dog;cat;cow\r\ndog;0;1;3\r\ncow;3;2;0\r\ncat;1,5;0;2\r\n",
+    ],
+)
+def test_costs_may_have_the_separators_of_other_tables(tmp_path: Path, content: str):
+    (tmp_path / "c.csv").write_text(content, encoding="utf-8", newline="")
+    assert has_names(tmp_path / "c.csv")
+    found = costs_for(tmp_path / "c.csv", ["cat", "dog", "cow"])
+    assert found.tolist() == [[0, 1.5, 2], [1, 0, 3], [2, 3, 0]]
+
+
+def test_names_of_costs_may_be_bytes(tmp_path: Path):
+    np.savez(tmp_path / "c.npz", costs=[[0, 2], [1, 0]], classes=np.array([b"cat", b"dog"]))
+    assert costs_for(tmp_path / "c.npz", ["dog", "cat"]).tolist() == [[0, 1], [2, 0]]
