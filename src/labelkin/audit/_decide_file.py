@@ -18,7 +18,15 @@ from labelkin._checks import InputError, check_names, check_number, counted, lis
 from labelkin._files import check_replaceable, open_whole
 from labelkin.audit._decide_rules import Ready, choose_rule, scaled_scores, warn_of_shift
 from labelkin.audit._doubts import first_matches
-from labelkin.audit._names import FROM_TREE, TreeChoice, is_built_in, load_taxonomy, read_names, restrict_tree
+from labelkin.audit._names import (
+    FROM_TREE,
+    TreeChoice,
+    check_order,
+    is_built_in,
+    load_taxonomy,
+    read_names,
+    restrict_tree,
+)
 from labelkin.audit._predictions import Predictions, check_predictions, checked_probs, doubt, read_raw
 from labelkin.audit._read_files import Chunk
 from labelkin.audit._schema import Fields
@@ -199,6 +207,7 @@ def _class_names(
     width = first.scores.shape[1]
     if chosen is not None:
         names = tuple(read_names(chosen, tree))
+        check_order(names, stream.names)
     else:
         names = stream.names or tuple(str(k) for k in range(width))
     check_names("classes", names, least=2)
@@ -210,14 +219,17 @@ def _class_names(
 def _labeled(path: str | os.PathLike[str], stream: Stream, fields: Fields, names: tuple[str, ...]) -> Predictions:
     """Read the labeled samples, with their scores in the order of the classes of the source."""
     raw = read_raw(path, stream.kind, fields)
-    if raw.scores is not None and raw.names is not None and stream.names is not None and raw.names != stream.names:
-        unknown = sorted(set(raw.names) ^ set(stream.names))
-        if unknown:
-            raise InputError(
-                f"labeled: {path} must have the same classes as the other file; the difference is {listed(unknown)}."
-            )
-        order = [raw.names.index(name) for name in stream.names]
-        raw = raw._replace(scores=raw.scores.map(lambda block: block[:, order]), names=stream.names)
+    own = names if stream.names is None else stream.names
+    if raw.scores is None or raw.names is None:
+        return check_predictions(raw, names, os.fspath(path))
+    unknown = sorted(set(raw.names) ^ set(own))
+    if unknown and stream.names is not None:
+        raise InputError(
+            f"labeled: {path} must have the same classes as the other file; the difference is {listed(unknown)}."
+        )
+    if not unknown and raw.names != own:
+        order = [raw.names.index(name) for name in own]
+        raw = raw._replace(scores=raw.scores.map(lambda block: block[:, order]), names=own)
     return check_predictions(raw, names, os.fspath(path))
 
 

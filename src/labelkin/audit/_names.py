@@ -44,6 +44,7 @@ def choose_names(
     """
     if chosen is not None:
         names = read_names(chosen, tree)
+        check_order(names, raw.names)
         by_tree = isinstance(chosen, str) and chosen == FROM_TREE
         if by_tree and not is_built_in and not set(raw.target) <= set(names):
             raise InputError(
@@ -56,6 +57,18 @@ def choose_names(
     if tree is not None and not _only_numbers(raw, tree):
         return tree.classes
     return costs.names if costs is not None and tree is None else None
+
+
+def check_order(names: Sequence[str], own: Sequence[str] | None) -> None:
+    """Refuse class names that are those which a source gives its scores (`own`), but in another order.
+
+    Other names than those of the source rename its classes.
+    """
+    if own is not None and tuple(names) != tuple(own) and sorted(names) == sorted(own):
+        raise InputError(
+            f"classes: the scores have names of their own, which are these in another order ({first_matches(own)}, not "
+            f"{first_matches(names)}); leave the class names out (--classes)."
+        )
 
 
 def restrict_tree(choice: TreeChoice | None, tree: Taxonomy | None, classes: Sequence[str]) -> Taxonomy | None:
