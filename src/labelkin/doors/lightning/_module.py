@@ -35,7 +35,8 @@ class KinModule(LightningModule):
     Args:
         backbone: A module that turns inputs into features (B, F).
         objective: An objective with `features=F`.
-        taxonomy: The tree of the classes, in their order, for severity, cost and hierarchical F1.
+        taxonomy: The tree of the classes, for severity, cost and hierarchical F1. If the objective knows only the number of
+            classes, the tree must have their order.
         optimizer: Called with parameter groups, returns the optimizer; AdamW with its defaults if left out. Parameters
             that the objective spares from weight decay have a group of their own.
         scheduler: Called with the optimizer, returns a scheduler that is stepped after each epoch.
