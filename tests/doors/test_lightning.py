@@ -221,6 +221,35 @@ def test_a_saved_checkpoint_holds_what_the_objective_learned(tmp_path: Path):
     assert torch.cat(trainer.predict(loaded, DataLoader(samples, batch_size=4))).shape == (12, 3)
 
 
+def test_the_loss_of_an_epoch_is_that_of_all_its_samples():
+    need_lightning()
+    from lightning.pytorch import Trainer
+
+    from labelkin.doors.lightning import KinModule
+
+    draw = torch.Generator().manual_seed(0)
+    outputs, target = torch.randn(12, 3, generator=draw), torch.arange(12) % 3
+    weight, node = torch.rand(12, generator=draw), torch.full((12,), -1)
+    weight[8:], node[5] = 0, TREE.node("animal")  # the last batch is padding
+    ignored = torch.where(torch.arange(12) % 12 < 5, -100, target)  # all of the first batch, and one of the second
+    objective = ConditionalSoftmax(TREE, features=3)
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
+    for parts in ({"target": target}, {"target": ignored}, {"target": ignored, "weight": weight, "node": node}):
+        batches = [
+            {"inputs": outputs[rows], **{name: part[rows] for name, part in parts.items()}}
+            for rows in torch.arange(12).split(4)
+        ]
+        loader = DataLoader(batches, batch_size=None)
+        found = Trainer(accelerator="cpu", **quiet).test(KinModule(nn.Identity(), objective), loader, verbose=False)
+        assert found[0]["test_loss"] == pytest.approx(float(objective.eval()(outputs, **parts)))
+    assert given((outputs, outputs.softmax(-1))).size(-100) == 12
+
+
 def test_a_trainer_without_a_number_of_epochs_is_refused():
     need_lightning()
     from lightning.pytorch import Trainer

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from labelkin import metrics
@@ -20,6 +21,15 @@ class Given(NamedTuple):
     inputs: Any
     target: Tensor
     others: dict[str, Tensor]  # some of `FIELDS`
+
+    def size(self, ignore_index: int) -> float:
+        """Return the number of samples that the loss is a mean of, or the sum of their weights."""
+        learned = self.target != ignore_index
+        if self.target.is_floating_point():  # class probabilities, all of which count
+            learned = torch.ones(len(self.target), dtype=torch.bool, device=self.target.device)
+        if "node" in self.others:
+            learned = learned | (self.others["node"] >= 0)
+        return float((learned * self.others["weight"] if "weight" in self.others else learned).sum())
 
     def counted(self, ignore_index: int) -> Tensor:
         """Return (B,) whether the class of each row is known, and the row is no padding."""

@@ -154,7 +154,7 @@ class KinModule(LightningModule):
         self._evaluate("test", self.test_metrics, given(batch))
 
     def _evaluate(self, part: str, metrics: nn.ModuleDict, batch: Given) -> None:
-        outputs, size = self.model(batch.inputs), len(batch.target)
+        outputs, size = self.model(batch.inputs), batch.size(self.objective.ignore_index)
         others = {name: value for name, value in batch.others.items() if name != "index"}
         loss = self.objective.loss(outputs, batch.target, **others)
         update_metrics(metrics, self.objective, outputs, batch)
