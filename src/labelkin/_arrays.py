@@ -46,6 +46,7 @@ def check_probs(
     """
     if not probs.numel():
         return
+    probs = probs.detach()  # torch warns of numbers that are read from tensors with gradients
     room = sum_tolerance(probs.dtype, probs.shape[-1]) if tolerance is None else tolerance
     low, high = (float(end) for end in probs.aminmax())
     if not isfinite(low) or not isfinite(high):

@@ -123,8 +123,13 @@ def check_count(argument: str, value: Any, *, least: int = 1) -> None:
     """Refuse a value that is not a whole number, of Python or numpy, of at least `least`."""
     if type(value) is int and value >= least:
         return  # thousands of runs are read, and an abstract class takes longer
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+    if not is_whole(value) or int(value) < least:
         raise InputError(f"{argument}: expected a whole number of at least {least}, got {brief(value)}.")
+
+
+def is_whole(value: Any) -> bool:
+    """Return whether a value is a whole number of Python or numpy, and no truth value."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def check_names(argument: str, names: Sequence[str], *, least: int = 1) -> None:

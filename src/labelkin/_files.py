@@ -181,3 +181,16 @@ def remove_run(path: str | os.PathLike[str]) -> list[str]:
 def is_full(error: OSError) -> bool:
     """Return whether the error means that the disk is full or the user's quota is used up."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+SEPARATORS = ",;\t|"  # of the columns of .csv files
+
+
+def separator_of(header: str) -> str:
+    """Return the character that separates the columns in the first line of a table: a comma if there is one.
+
+    >>> separator_of('a;b;"c,d"'), separator_of("a,b;c")
+    (';', ',')
+    """
+    bare = re.sub(r'"[^"]*"', "", header)
+    return next((mark for mark in SEPARATORS if mark in bare), ",")

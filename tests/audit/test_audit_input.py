@@ -15,10 +15,11 @@ from test_audit import real, real_probs
 from typer.testing import CliRunner
 
 from labelkin import InputError, Taxonomy, metrics
-from labelkin.audit import audit
+from labelkin.audit import audit, decide_file
 from labelkin.cli._audit import audit as command
 from labelkin.cli._errors import ErrorGroup
 from labelkin.training import costs_in_order, read_costs
+from labelkin.training._cost_files import costs_for, has_names
 
 app = typer.Typer(cls=ErrorGroup, pretty_exceptions_enable=False)
 app.command("audit")(command)
@@ -471,3 +472,101 @@ def test_the_advice_is_in_the_costs_and_on_samples_that_chose_nothing(folder: Pa
 def test_naming_the_predicted_labels_says_what_they_are(tmp_path: Path):
     (tmp_path / "p.csv").write_text(table("target,guess", ["cat,dog", "cat,cat", "dog,dog"]))
     assert "66.67 %" in call(tmp_path / "p.csv", "--predicted", "guess").stdout
+
+
+# Arrays as other libraries make them.
+
+
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [
+        (np.array(["car", "cat", "dog"]), np.array(["car", "cat", "dog"], dtype=object)),  # scikit-learn and pandas
+        (list(np.array(["car", "cat", "dog"])), ["car", "cat", "dog"]),
+        (np.array(["car", "cat", "dog"], dtype=object), np.array([b"car", b"cat", b"dog"])),
+    ],
+)
+def test_class_names_and_labels_may_be_arrays(tmp_path: Path, names: Any, labels: Any):
+    tree = Taxonomy.from_nested({"pet": ["cat", "dog"], "vehicle": ["car"]})
+    probs = [[0.8, 0.1, 0.1], [0.1, 0.3, 0.6], [0.1, 0.2, 0.7]]
+    found = audit({"target": labels, "probs": probs}, classes=names, taxonomy=tree)
+    assert found.classes == ("car", "cat", "dog")
+    assert {type(name) for name in found.classes} == {str}
+    assert found.notes == ("Classes are in the order given (0 = 'car', 1 = 'cat', 2 = 'dog').",)
+    assert found.predictions.target.tolist() == [0, 1, 2]
+    np.savez(tmp_path / "probs.npz", probs=probs)
+    decided = decide_file(tmp_path / "probs.npz", tmp_path / "out.csv", taxonomy=tree, classes=names)
+    assert decided.classes == 3
+    assert "np.str_" not in (tmp_path / "out.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [
+        ([3, 5, 7], np.array([7, 5, 3])),
+        (np.array([3.0, 5.0, 7.0]), np.array([7.0, 5.0, 3.0])),
+        ([3.0, 5.0, 7.0], np.array([7, np.float32(5), "3"], dtype=object)),
+    ],
+)
+@pytest.mark.parametrize("as_array", [False, True])
+def test_class_names_may_be_numbers(names: Any, labels: Any, as_array: bool):
+    probs = [[0.8, 0.1, 0.1], [0.1, 0.3, 0.6], [0.1, 0.2, 0.7]]
+    arrays: dict[str, Any] = {"target": labels, "probs": probs}
+    found = audit({**arrays, "classes": names}) if as_array else audit(arrays, classes=names)
+    assert (found.classes, found.predictions.target.tolist()) == (("3", "5", "7"), [2, 1, 0])
+
+
+def test_truth_values_are_the_classes_of_that_name():
+    found = audit(
+        {"target": np.array([True, False]), "probs": [[0.3, 0.7], [0.9, 0.1]]}, classes=np.array([False, True])
+    )
+    assert (found.classes, found.basics.accuracy) == (("False", "True"), 1.0)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), [1], object()])
+def test_objects_that_are_no_labels(missing: Any):
+    target = np.array(["a", "b", None], dtype=object)
+    target[2] = missing
+    with pytest.raises(InputError, match="target in sample 2: expected a class name or a whole number, got"):
+        audit({"target": target, "probs": np.eye(3)}, classes=["a", "b", "c"])
+
+
+@pytest.mark.parametrize("names", [("01", "02", "03"), ("1.0", "2.0", "3.0")])
+def test_numbers_that_are_names_or_positions_of_other_classes_are_refused(names: tuple[str, ...]):
+    probs = np.eye(3)[[0, 1, 1]]
+    with pytest.raises(InputError, match=f"target: '1' may be the class '{names[0]}', or the position of '{names[1]}'"):
+        audit({"target": [1, 2, 2], "probs": probs}, classes=names)
+    assert audit({"target": [0, 1, 1], "probs": probs}, classes=names).basics.accuracy == 1  # no class is called 0
+    assert audit({"target": ["00", "1"], "probs": np.eye(2)}, classes=("00", "01")).basics.accuracy == 1  # the same
+
+
+@pytest.mark.parametrize("columns", [None, "*"])
+def test_row_names_are_no_class(tmp_path: Path, columns: str | None):
+    rows = ["12,cat,.7,.2,.1", "5,dog,.3,.3,.4", "7,cow,.1,.1,.8"]
+    (tmp_path / "p.csv").write_text(table(",target,cat,dog,cow", rows))
+    assert audit(tmp_path / "p.csv", kind="probs", columns=columns).classes == ("cat", "dog", "cow")
+    out = tmp_path / "out.csv"
+    decide_file(tmp_path / "p.csv", out, kind="probs", costs=1 - np.eye(3), columns=columns)
+    assert out.read_text().splitlines()[:2] == [
+        ",target,decision,decision_kind,decision_probability",
+        "12,cat,cat,class,0.7",
+    ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        ";cat;dog;cow\ncat;0;1,5;2\ndog;1;0;3\ncow;2;3;0\n",
+        "true\tcat\tdog\tcow\ncat\t0\t1.5\t2\ndog\t1\t0\t3\ncow\t2\t3\t0\n",
+        "\ufeff;dog;cat;cow\r\ndog;0;1;3\r\ncow;3;2;0\r\ncat;1,5;0;2\r\n",
+    ],
+)
+def test_costs_may_have_the_separators_of_other_tables(tmp_path: Path, content: str):
+    (tmp_path / "c.csv").write_text(content, encoding="utf-8", newline="")
+    assert has_names(tmp_path / "c.csv")
+    found = costs_for(tmp_path / "c.csv", ["cat", "dog", "cow"])
+    assert found.tolist() == [[0, 1.5, 2], [1, 0, 3], [2, 3, 0]]
+
+
+def test_names_of_costs_may_be_bytes(tmp_path: Path):
+    np.savez(tmp_path / "c.npz", costs=[[0, 2], [1, 0]], classes=np.array([b"cat", b"dog"]))
+    assert costs_for(tmp_path / "c.npz", ["dog", "cat"]).tolist() == [[0, 1], [2, 0]]

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from labelkin import InputError, Taxonomy, decide
-from labelkin.audit import _decide_file, _read_files, decide_file
+from labelkin.audit import _decide_file, _read_files, audit, decide_file
 
 TREE = Taxonomy.from_nested({"animal": {"pet": ["cat", "dog"], "farm": ["cow"]}, "vehicle": ["car", "bus"]})
 CLASSES = TREE.classes
@@ -389,3 +390,47 @@ def test_a_guarantee_that_answers_nothing_says_so(tmp_path: Path):
     assert {row["decision"] for row in rows} == {"root"}
     assert {float(row["decision_probability"]) for row in rows} == {1.0}
     assert not math.isnan(float(rows[0]["decision_probability"]))
+
+
+# Names of the scores in the file, and names that the caller gives.
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".npz"])
+@pytest.mark.parametrize("classes", [["dog", "cat", "car"], "taxonomy"])
+def test_names_of_the_scores_in_another_order_are_refused(tmp_path: Path, suffix: str, classes: Any):
+    tree = Taxonomy.from_nested({"vehicle": ["car"], "pet": ["dog", "cat"]})
+    source, probs = tmp_path / f"in{suffix}", [[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]]
+    np.savez(tmp_path / "in.npz", probs=probs, classes=["cat", "dog", "car"], target=["cat", "car"])
+    (tmp_path / "in.csv").write_text("target,cat,dog,car\ncat,.7,.2,.1\ncar,.1,.2,.7\n")
+    for call in (
+        lambda: decide_file(source, tmp_path / "out.csv", kind="probs", taxonomy=tree, classes=classes),
+        lambda: audit(source, kind="probs", taxonomy=tree, classes=classes),
+    ):
+        with pytest.raises(
+            InputError, match="classes: the scores have names of their own, which are these in another order"
+        ):
+            call()
+    same, other = ["cat", "dog", "car"], ["dog", "horse", "cart"]
+    assert audit(source, kind="probs", taxonomy=tree, classes=same).basics.accuracy == 1
+    renamed = Taxonomy.from_nested({"vehicle": ["cart"], "animal": ["dog", "horse"]})
+    decide_file(source, tmp_path / "out.csv", kind="probs", taxonomy=renamed, classes=other)
+    assert [row["decision"] for row in csv.DictReader((tmp_path / "out.csv").open())] == ["dog", "cart"]
+
+
+def test_labeled_samples_are_put_into_the_order_of_the_names_that_are_given(tmp_path: Path):
+    names, order = np.array(["cat", "dog", "car"]), [2, 0, 1]
+    draw = torch.Generator().manual_seed(0)
+    target = torch.randint(3, (200,), generator=draw)
+    logits = (2 * torch.randn(200, 3, generator=draw) + 2 * F.one_hot(target, 3)).double()
+    np.savez(tmp_path / "in.npz", logits=logits)
+    np.savez(tmp_path / "same.npz", logits=logits, target=names[target], classes=names)
+    np.savez(tmp_path / "other.npz", logits=logits[:, order], target=names[target], classes=names[order])
+    np.savez(tmp_path / "renamed.npz", logits=logits, target=target, classes=["a", "b", "c"])
+    found = [
+        decide_file(
+            tmp_path / "in.npz", tmp_path / "out.csv", costs=1 - np.eye(3), classes=names, labeled=tmp_path / labeled
+        ).temperature
+        for labeled in ("same.npz", "other.npz", "renamed.npz")
+    ]
+    assert 1 < found[0] < 5
+    assert found == pytest.approx([found[0]] * 3)

@@ -231,3 +231,47 @@ def test_a_class_of_one_sample_is_trained_on(tmp_path):
     solo = found.classes.index("solo")
     assert int((found.train.targets == solo).sum()) == 1
     assert not (found.test.targets == solo).any()
+
+
+# Row names, which pandas and R write before the other columns, without a name.
+
+
+def with_row_names(path, *, start=0, sep=","):
+    first, *rest = path.read_text(encoding="utf-8").splitlines()
+    lines = [f'""{sep}{first}', *(f"{start + i}{sep}{line}" for i, line in enumerate(rest))]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("sep", [",", ";"])
+def test_row_names_are_no_feature(tmp_path, plain, sep):
+    found = load(with_row_names(table(tmp_path / "t.csv", empty=0, sep=sep), sep=sep))
+    assert torch.equal(inputs_of(found), inputs_of(plain))
+    (tmp_path / "hole.csv").write_text("width,,label\n1,2,a\n")
+    with pytest.raises(InputError, match=r"hole.csv: columns: expected non-empty strings, got ''"):
+        read_rows(tmp_path / "hole.csv")
+
+
+def test_the_index_of_pandas_in_parquet_is_no_feature(tmp_path, plain):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns, rows = read_rows(table(tmp_path / "t.csv", empty=0))
+    cells = {name: [row[i] for _, row in read_rows(tmp_path / "t.csv").rows] for i, name in enumerate(columns)}
+    numbers = {name: [float(v) for v in cells[name]] for name in ("width", "weight")}
+    index = {"__index_level_0__": list(range(7, 7 + len(list(rows))))}
+    parquet.write_table(pyarrow.table({**cells, **numbers, **index}), tmp_path / "t.parquet")
+    assert torch.equal(inputs_of(load(tmp_path / "t.parquet")), inputs_of(plain))
+
+
+@pytest.mark.long
+def test_predictions_for_a_table_with_row_names(tmp_path):
+    path = table(tmp_path / "t.csv", empty=0)
+    assert call("train", path, *QUICK, "--out", tmp_path / "run").exit_code == 0
+    for name in ("plain.csv", "named.csv"):
+        (tmp_path / name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
+    with_row_names(tmp_path / "named.csv")
+    outputs = []
+    for name in ("plain.csv", "named.csv"):
+        assert call("predict", tmp_path / "run", tmp_path / name, "-o", tmp_path / "out.csv").exit_code == 0
+        outputs.append((tmp_path / "out.csv").read_text().replace(name, "x"))
+        (tmp_path / "out.csv").unlink()
+    assert outputs[0] == outputs[1]

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from labelkin import InputError, Taxonomy, decide
+from labelkin import InputError, Taxonomy, decide, metrics
 from support.memory import LargestTensor
 from support.real import digits
 from support.trees import KINDS, random_taxonomy, taxonomies
@@ -519,3 +519,55 @@ def test_on_digits_no_decision_expects_to_cost_more_than_argmax():
     assert bool((chosen != likely).any())
     assert bool((expects[0] < expects[1] - 1e-6).any())
     assert float((chosen == targets[1200:]).double().mean()) > 0.85
+
+
+# Costs and probabilities as other code makes them.
+
+
+@pytest.mark.parametrize("kind", [np.bool_, np.uint8, np.uint16, np.int64, np.float16, np.float64])
+def test_costs_may_be_of_any_kind_of_number(kind: type):
+    probs = torch.tensor([[0.2, 0.5, 0.3], [0.4, 0.3, 0.3]])
+    costs = (1 - np.eye(3)).astype(kind)
+    assert decide.least_cost(probs, costs).tolist() == [1, 0]
+    assert decide.least_cost(probs, torch.from_numpy(costs)).tolist() == [1, 0]
+    assert decide.least_cost_top_k(probs, costs, 2).tolist() == [[1, 2], [0, 1]]
+
+
+@pytest.fixture
+def every_warning() -> Iterator[None]:
+    """Let torch repeat the warnings that it gives once."""
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    yield
+    torch.set_warn_always(before)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.usefixtures("every_warning")
+def test_probabilities_with_gradients_are_read_without_a_warning():
+    tree = Taxonomy.from_nested({"pet": ["cat", "dog"], "vehicle": ["car"]})
+    probs = torch.tensor([[0.3, 0.28, 0.42]], requires_grad=True)
+    costs = (1 - torch.eye(3)).requires_grad_()
+    assert decide.least_cost(probs, tree).tolist() == [0]
+    assert decide.least_cost(probs, costs).tolist() == [2]
+    nodes, target = decide.node_probs(probs, tree), torch.tensor([2])
+    assert nodes.requires_grad
+    assert decide.fallback(nodes, tree, 0.5).tolist() == [1]
+    assert decide.GuaranteedFallback(0.5).fit(nodes, target, tree).apply(nodes, tree).tolist() == [0]
+    assert decide.explain(probs, tree, torch.tensor([1]))[0].path[-1].name == "pet"
+    assert decide.restrict(probs, tree, "pet").requires_grad
+    two, right = probs.log().repeat(2, 1), torch.tensor([0, 2])
+    fitted = decide.Temperature().fit(two, right).value
+    assert decide.Temperature().fit_blocks(lambda: [(two, right)]).value == pytest.approx(fitted)
+    for measure in (metrics.brier_score, metrics.expected_calibration_error):
+        assert measure(probs, target).mean == measure(probs.detach(), target).mean
+
+
+@pytest.mark.parametrize("mask", [[True, False, True], np.array([True, False, True])])
+def test_a_mask_of_classes_is_no_list_of_nodes(mask: Any):
+    tree = Taxonomy.from_nested({"pet": ["cat", "dog"], "vehicle": ["car"]})
+    probs = torch.tensor([[0.3, 0.28, 0.42]])
+    with pytest.raises(InputError, match="node: expected a name, or an index from 0 to 5, got True"):
+        decide.restrict(probs, tree, mask)
+    with pytest.raises(InputError, match="node: expected a name, or an index from 0 to 5, got True"):
+        decide.best_answer(probs, tree, allowed=mask)

@@ -49,7 +49,7 @@ def test_the_common_forms_of_a_batch():
     assert given([x, y, places]).others["index"] is places
     batch = {"inputs": x, "target": y, "weight": torch.tensor([1.0, 0.0, 2.0])}
     assert given(batch).others == {"weight": batch["weight"]}
-    assert given(batch).counted.tolist() == [True, False, True]
+    assert given(batch).counted(-100).tolist() == [True, False, True]
     for odd in (x, (x,), (x, y, x, y), {"inputs": x}, {"inputs": x, "target": y, "mask": x}):
         with pytest.raises(InputError, match=r"batch: expected \(inputs, target\)"):
             given(odd)
@@ -87,6 +87,34 @@ def test_metrics_are_those_of_the_functions_without_padding(objective: Objective
         wanted["calibration_error"] = metrics.expected_calibration_error(probs, target).mean
     assert {name: float(metric.compute()) for name, metric in found.items()} == pytest.approx(wanted)
     assert set(metrics_for(OneHot(3), None)) == {"accuracy", "calibration_error"}
+
+
+def test_metrics_are_in_the_order_of_the_objectives_classes():
+    classes = ("car", "cat", "dog")
+    target = torch.tensor([2, 2])
+    for objective in (OneHot(classes), ConditionalSoftmax(TREE, classes=classes)):
+        outputs = torch.eye(objective.width)[[1, 0]]
+        found = metrics_for(objective, TREE)
+        update_metrics(found, objective, outputs, given((outputs, target)))
+        scores, tree = objective.scores(outputs), TREE.reorder(classes)
+        assert float(found["severity"].compute()) == metrics.mistake_severity(scores.argmax(-1), target, tree).mean
+        assert float(found["cost"].compute()) == metrics.average_distance(scores, target, tree).mean
+        wanted = metrics.hierarchical_f1(scores.argmax(-1), target, tree).mean
+        assert float(found["hierarchical_f1"].compute()) == wanted
+    assert metrics_for(OneHot(3), TREE)["cost"].taxonomy == TREE
+    with pytest.raises(InputError, match="the taxonomy has no class 'cow'"):
+        metrics_for(OneHot(["cow", "cat", "dog"]), TREE)
+
+
+def test_samples_without_a_class_are_in_no_metric():
+    objective = OneHot(TREE.classes, ignore_index=-7)
+    outputs = torch.eye(3)[[0, 1, 2, 1, 0]]
+    target, node = torch.tensor([0, 1, -7, 0, 2]), torch.tensor([-1, -1, -1, 1, -1])
+    found = metrics_for(objective, TREE)
+    update_metrics(found, objective, outputs, given({"inputs": outputs, "target": target, "node": node}))
+    assert float(found["accuracy"].compute()) == pytest.approx(2 / 3)  # the third has no class, and the fourth a node
+    update_metrics(found, objective, outputs[:2], given((outputs[:2], torch.full((2,), -7))))
+    assert float(found["accuracy"].compute()) == pytest.approx(2 / 3)
 
 
 def test_the_end_of_an_epoch_refreshes_in_evaluation_mode_and_then_exchanges():
@@ -191,6 +219,35 @@ def test_a_saved_checkpoint_holds_what_the_objective_learned(tmp_path: Path):
     )
     torch.testing.assert_close(loaded.state_dict(), module.state_dict())
     assert torch.cat(trainer.predict(loaded, DataLoader(samples, batch_size=4))).shape == (12, 3)
+
+
+def test_the_loss_of_an_epoch_is_that_of_all_its_samples():
+    need_lightning()
+    from lightning.pytorch import Trainer
+
+    from labelkin.doors.lightning import KinModule
+
+    draw = torch.Generator().manual_seed(0)
+    outputs, target = torch.randn(12, 3, generator=draw), torch.arange(12) % 3
+    weight, node = torch.rand(12, generator=draw), torch.full((12,), -1)
+    weight[8:], node[5] = 0, TREE.node("animal")  # the last batch is padding
+    ignored = torch.where(torch.arange(12) % 12 < 5, -100, target)  # all of the first batch, and one of the second
+    objective = ConditionalSoftmax(TREE, features=3)
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
+    for parts in ({"target": target}, {"target": ignored}, {"target": ignored, "weight": weight, "node": node}):
+        batches = [
+            {"inputs": outputs[rows], **{name: part[rows] for name, part in parts.items()}}
+            for rows in torch.arange(12).split(4)
+        ]
+        loader = DataLoader(batches, batch_size=None)
+        found = Trainer(accelerator="cpu", **quiet).test(KinModule(nn.Identity(), objective), loader, verbose=False)
+        assert found[0]["test_loss"] == pytest.approx(float(objective.eval()(outputs, **parts)))
+    assert given((outputs, outputs.softmax(-1))).size(-100) == 12
 
 
 def test_a_trainer_without_a_number_of_epochs_is_refused():

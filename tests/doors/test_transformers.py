@@ -158,6 +158,18 @@ def test_models_and_objectives_that_do_not_fit_are_named(make: "Callable[[], Kin
         make()
 
 
+def test_classes_in_another_order_than_the_models_labels_are_refused():
+    def named(*names: str) -> "BertModel":
+        return encoder(id2label=dict(enumerate(names)), label2id={name: k for k, name in enumerate(names)})
+
+    shuffled = TREE.classes[::-1]
+    with pytest.raises(InputError, match=f"classes: label 0 is '{shuffled[0]}' in the model's config.id2label, and '"):
+        door.KinModel(named(*shuffled), Hierarchical(TREE, features=WIDTH))
+    door.KinModel(named(*shuffled), Hierarchical(TREE, classes=shuffled, features=WIDTH))
+    door.KinModel(named(*shuffled), OneHot(len(shuffled), features=WIDTH))
+    door.KinModel(named("a", "b", "c", "d"), Hierarchical(TREE, features=WIDTH))
+
+
 # Metrics
 
 

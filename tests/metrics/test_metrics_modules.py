@@ -300,3 +300,19 @@ def test_it_is_plotted_by_matplotlib(name: str):
     _, axes = metric.plot(curve)
     (line,) = axes.get_lines()[:1]
     np.testing.assert_allclose(line.get_ydata(), [float(value) for value in curve])
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_another_dtype_of_the_states_leaves_the_tree_as_it_is(name: str, dtype: torch.dtype):
+    make, takes, function = CASES[name]
+    probs, target = drawn()
+    given = probs if takes == "probs" else probs.argmax(-1)
+    expected = pytest.approx(function(given, target), rel=4 * torch.finfo(dtype).eps)
+    metric = make().set_dtype(dtype)
+    metric.update(given, target)
+    assert metric.compute().dtype == dtype
+    assert float(metric.compute()) == expected
+    parent = torch.nn.ModuleList([make()]).type(dtype)
+    parent[0].update(given, target)
+    assert float(parent[0].compute()) == expected

@@ -2,9 +2,11 @@
 
 import copy
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -299,3 +301,34 @@ def test_deep_and_large_trees_are_fast() -> None:
     assert chain.distance("edges").max() == 2000
     assert chain.reorder(chain.classes) == chain
     assert units_of_work(lambda: (chain.distance("edges"), chain.reorder(chain.classes))) < 40
+
+
+# What other libraries call a list of names, and what is no index.
+
+
+@pytest.mark.parametrize("kind", [str, object])
+def test_names_may_be_arrays_as_the_classes_of_scikit_learn_are(kind: type):
+    def array(*names: str) -> Any:
+        return np.array(names, dtype=kind)
+
+    tree = Taxonomy.from_nested({"pet": ["cat", "dog"], "vehicle": ["car"]})
+    built = [
+        tree.reorder(array("car", "cat", "dog")),
+        tree.restrict(array("car", "dog")),
+        Taxonomy([-1, 0, 0], array("root", "cat", "dog")),
+        Taxonomy.from_adjacency([[0, 1, 1], [0, 0, 0], [0, 0, 0]], array("root", "cat", "dog")),
+        Taxonomy.from_linkage([[0, 1, 0.5, 2]], array("cat", "dog")),
+        Taxonomy.from_paths([array("pet", "cat"), array("pet", "dog")]),
+    ]
+    assert [found.classes for found in built] == [("car", "cat", "dog"), ("car", "dog"), *[("cat", "dog")] * 4]
+    assert {type(name) for found in built for name in found.names} == {str}
+
+
+@pytest.mark.parametrize("index", [True, np.True_, 1.0, np.float64(1.5), None, -1, 6])
+def test_only_names_and_indices_are_nodes(index: Any):
+    tree = Taxonomy.from_nested({"pet": ["cat", "dog"], "vehicle": ["car"]})
+    assert tree.node(np.int64(1)) == tree.node(torch.tensor(1)) == tree.node("pet") == 1
+    with pytest.raises(InputError, match="node: expected a name, or an index from 0 to 5, got"):
+        tree.node(index)
+    with pytest.raises(InputError, match="depth: expected 0 to 2, got"):
+        tree.level(index)

@@ -690,3 +690,13 @@ def test_a_key_that_is_given_twice_is_refused_by_both_readers(tmp_path):
         (tmp_path / "t.yaml").write_text(text)
         with pytest.raises(InputError, match="duplicate name"):
             Taxonomy.load(tmp_path / "t.yaml")
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+@pytest.mark.parametrize("header", ["parent,child\n", ""])
+def test_edges_may_have_the_separators_of_other_tables(tmp_path, mark, header):
+    edges = "root,pet\npet,cat\npet,dog\nroot,car\n"
+    (tmp_path / "t.csv").write_text((header + edges).replace(",", mark))
+    assert Taxonomy.load(tmp_path / "t.csv") == Taxonomy.from_paths(["pet/cat", "pet/dog", "car"])
+    (tmp_path / "t.csv").write_text(header + edges.replace("pet", f"pet{mark}s"))  # the comma separates
+    assert Taxonomy.load(tmp_path / "t.csv").names[1] == f"pet{mark}s"

@@ -787,9 +787,30 @@ ROOM_MUTANTS = [
     Mutant(
         "door: padding counts in the metrics of Lightning",
         "doors/lightning/_batch.py",
-        "rows, scores = batch.counted, objective",
-        "rows, scores = slice(None), objective",
+        '            known = known & (self.others["weight"] > 0)\n',
+        "            pass\n",
         "test_lightning.py -k without_padding",
+    ),
+    Mutant(
+        "door: samples without a class count in the metrics of Lightning",
+        "doors/lightning/_batch.py",
+        "known = self.target != ignore_index",
+        "known = self.target != -100",
+        "test_lightning.py -k without_a_class",
+    ),
+    Mutant(
+        "door: Lightning measures in the order of the tree",
+        "doors/lightning/_batch.py",
+        "taxonomy = taxonomy.reorder(objective.classes)",
+        "taxonomy = taxonomy.restrict(taxonomy.classes)",
+        "test_lightning.py -k order_of_the_objectives",
+    ),
+    Mutant(
+        "audit: class names in another order than those of the scores are taken",
+        "audit/_names.py",
+        "tuple(names) != tuple(own) and sorted(names) == sorted(own)",
+        "False",
+        "test_decide_file.py -k another_order",
     ),
     Mutant(
         "door: Lightning does not tell the objective the epoch",

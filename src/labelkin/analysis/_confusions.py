@@ -8,7 +8,7 @@ from torch import Tensor
 
 from labelkin import metrics
 from labelkin._arrays import class_positions
-from labelkin._checks import InputError, check_count, check_names
+from labelkin._checks import InputError, check_count, check_names, plain_names
 from labelkin.relations import check_not_negative, read_square
 from labelkin.structure import Taxonomy
 
@@ -123,6 +123,7 @@ def costliest(predicted: Any, target: Any, *, names: Sequence[str], distances: A
         >>> [(confusion.predicted, confusion.cost) for confusion in found.confusions]
         [('car', 3.0), ('dog', 2.0)]
     """
+    names = plain_names(names)
     check_names("names", names, least=2)
     check_count("top", top)
     size = len(names)

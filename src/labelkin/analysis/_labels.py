@@ -11,7 +11,7 @@ import torch
 from scipy.spatial import procrustes as scipy_procrustes
 from torch import Tensor
 
-from labelkin._checks import InputError, check_choice, check_count, check_names, check_number, counted
+from labelkin._checks import InputError, check_choice, check_count, check_names, check_number, counted, plain_names
 from labelkin._extras import require
 from labelkin.analysis._linkage import condensed
 from labelkin.objectives import Objective
@@ -124,6 +124,7 @@ def nearest(labels: Any, names: Sequence[str], k: int, *, rule: Rule | None = No
         ((('b',), ('a',), ('b',)), [1.0, 1.0, 4.0])
     """
     vectors = _vectors("labels", labels)
+    names = plain_names(names)
     check_names("names", names, least=2)
     size = len(vectors)
     if len(names) != size:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
 from scipy.spatial.distance import squareform
 
-from labelkin._checks import InputError, check_names
+from labelkin._checks import InputError, check_names, plain_names
 from labelkin.relations import check_not_negative, check_zero_diagonal, read_square
 from labelkin.structure import Taxonomy
 
@@ -54,6 +54,7 @@ def linkage_tree(distances: Any, names: Sequence[str]) -> Taxonomy:
         ('cat', 'dog', 'car')
     """
     pairs = condensed(distances)
+    names = plain_names(names)
     check_names("names", names, least=2)
     return Taxonomy.from_linkage(linkage(pairs, "average"), names)
 

@@ -18,7 +18,15 @@ from labelkin._checks import InputError, check_names, check_number, counted, lis
 from labelkin._files import check_replaceable, open_whole
 from labelkin.audit._decide_rules import Ready, choose_rule, scaled_scores, warn_of_shift
 from labelkin.audit._doubts import first_matches
-from labelkin.audit._names import FROM_TREE, TreeChoice, is_built_in, load_taxonomy, read_names, restrict_tree
+from labelkin.audit._names import (
+    FROM_TREE,
+    TreeChoice,
+    check_order,
+    is_built_in,
+    load_taxonomy,
+    read_names,
+    restrict_tree,
+)
 from labelkin.audit._predictions import Predictions, check_predictions, checked_probs, doubt, read_raw
 from labelkin.audit._read_files import Chunk
 from labelkin.audit._schema import Fields
@@ -158,7 +166,7 @@ def decide_file(
         warnings.warn(question, stacklevel=2)
     whole = load_taxonomy(taxonomy)
     names = _class_names(stream, first, classes, whole)
-    if classes == FROM_TREE and not is_built_in(taxonomy):
+    if isinstance(classes, str) and classes == FROM_TREE and not is_built_in(taxonomy):
         warnings.warn(
             f"classes: the scores are taken in the order of the tree ({first_matches(names)}), which nothing in the file can "
             "confirm; pass the names if it is another (--classes).",
@@ -200,6 +208,7 @@ def _class_names(
     width = first.scores.shape[1]
     if chosen is not None:
         names = tuple(read_names(chosen, tree))
+        check_order(names, stream.names)
     else:
         names = stream.names or tuple(str(k) for k in range(width))
     check_names("classes", names, least=2)
@@ -211,14 +220,17 @@ def _class_names(
 def _labeled(path: str | os.PathLike[str], stream: Stream, fields: Fields, names: tuple[str, ...]) -> Predictions:
     """Read the labeled samples, with their scores in the order of the classes of the source."""
     raw = read_raw(path, stream.kind, fields)
-    if raw.scores is not None and raw.names is not None and stream.names is not None and raw.names != stream.names:
-        unknown = sorted(set(raw.names) ^ set(stream.names))
-        if unknown:
-            raise InputError(
-                f"labeled: {path} must have the same classes as the other file; only one of them has {listed(unknown)}."
-            )
-        order = [raw.names.index(name) for name in stream.names]
-        raw = raw._replace(scores=raw.scores.map(lambda block: block[:, order]), names=stream.names)
+    own = names if stream.names is None else stream.names
+    if raw.scores is None or raw.names is None:
+        return check_predictions(raw, names, os.fspath(path))
+    unknown = sorted(set(raw.names) ^ set(own))
+    if unknown and stream.names is not None:
+        raise InputError(
+            f"labeled: {path} must have the same classes as the other file; only one of them has {listed(unknown)}."
+        )
+    if not unknown and raw.names != own:
+        order = [raw.names.index(name) for name in own]
+        raw = raw._replace(scores=raw.scores.map(lambda block: block[:, order]), names=own)
     return check_predictions(raw, names, os.fspath(path))
 
 

@@ -4,9 +4,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from labelkin._checks import InputError, check_names, counted, with_suggestions
+from labelkin._checks import InputError, check_names, counted, plain_names, with_suggestions
 from labelkin.audit._doubts import first_matches
-from labelkin.audit._schema import Raw
+from labelkin.audit._schema import Raw, class_texts
 from labelkin.structure import Taxonomy, catalogue, load_tree
 from labelkin.training import CostTable
 
@@ -44,7 +44,9 @@ def choose_names(
     """
     if chosen is not None:
         names = read_names(chosen, tree)
-        if chosen == FROM_TREE and not is_built_in and not set(raw.target) <= set(names):
+        check_order(names, raw.names)
+        by_tree = isinstance(chosen, str) and chosen == FROM_TREE
+        if by_tree and not is_built_in and not set(raw.target) <= set(names):
             raise InputError(
                 "classes: 'taxonomy' needs labels that are class names, because numbers cannot show that the order of the "
                 f"tree ({first_matches(names)}) is that of the scores; {ASK}."
@@ -55,6 +57,18 @@ def choose_names(
     if tree is not None and not _only_numbers(raw, tree):
         return tree.classes
     return costs.names if costs is not None and tree is None else None
+
+
+def check_order(names: Sequence[str], own: Sequence[str] | None) -> None:
+    """Refuse class names that are those which a source gives its scores (`own`), but in another order.
+
+    Other names than those of the source rename its classes.
+    """
+    if own is not None and tuple(names) != tuple(own) and sorted(names) == sorted(own):
+        raise InputError(
+            f"classes: the scores have names of their own, which are these in another order ({first_matches(own)}, not "
+            f"{first_matches(names)}); leave the class names out (--classes)."
+        )
 
 
 def restrict_tree(choice: TreeChoice | None, tree: Taxonomy | None, classes: Sequence[str]) -> Taxonomy | None:
@@ -89,13 +103,16 @@ def describe_tree(
 
 
 def read_names(chosen: Sequence[str] | str | os.PathLike[str], tree: Taxonomy | None) -> Sequence[str]:
-    if chosen == FROM_TREE:
+    if isinstance(chosen, str) and chosen == FROM_TREE:
         if tree is None:
             raise InputError("classes: 'taxonomy' takes the classes of the tree in its order; pass a taxonomy as well.")
         return tree.classes
     if not isinstance(chosen, (str, os.PathLike)):
-        check_names("classes", chosen, least=2)
-        return chosen
+        names = plain_names(chosen)
+        if isinstance(names, Sequence):
+            names = class_texts(names, source="the argument")
+        check_names("classes", names, least=2)
+        return tuple(names)
     file = Path(chosen)
     if file.is_file():
         names = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()

@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
+from numbers import Number
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_names, counted, listed
+from labelkin._checks import InputError, check_names, counted, listed, plain
 from labelkin._numpy_files import StoredArray
 from labelkin.audit._doubts import check_class_columns
 from labelkin.audit._schema import (
@@ -22,12 +23,13 @@ from labelkin.audit._schema import (
     Raw,
     SampleNames,
     check_present,
+    class_texts,
     find_kind,
     find_target,
     label_texts,
 )
 from labelkin.audit._scores import Scores, Spool, block_rows
-from labelkin.data import CLASS_NAME_KEYS, check_finite, parse_number, read_rows
+from labelkin.data import CLASS_NAME_KEYS, ROW_NAMES, check_finite, parse_number, read_rows
 
 HINT = "correct the value, or name the columns with the scores (--columns)"
 MOST_ROWS, MOST_NUMBERS = 4096, 2**20  # of a chunk of a table
@@ -52,7 +54,7 @@ def read_arrays(arrays: Mapping[str, Any], kind: str | None, fields: Fields, sou
         target=_labels(arrays[target], target, source, sample_names),
         scores=None if scores is None else score_array(arrays[scores], scores, source, count),
         predicted=None if predicted is None else _labels(arrays[predicted], predicted, source, sample_names),
-        names=None if names is None else tuple(str(name) for name in names.reshape(-1).tolist()),
+        names=None if names is None else class_texts(names.reshape(-1).tolist(), source=source),
         sample_names=sample_names,
     )
 
@@ -61,7 +63,7 @@ def _labels(values: Any, name: str, source: str, sample_names: Sequence[str]) ->
     given = to_numpy(values)
     if given.ndim == 2 and given.shape[1] == 1:
         given = given[:, 0]
-    if given.ndim != 1 or given.dtype.kind not in "iufUS":
+    if given.ndim != 1 or given.dtype.kind not in "biufUSO":
         raise InputError(
             f"{name}: expected one class name or whole number per sample in {source}, got {given.dtype} of shape {given.shape}."
         )
@@ -71,7 +73,13 @@ def _labels(values: Any, name: str, source: str, sample_names: Sequence[str]) ->
         raise InputError(
             f"{name}: expected {counted(len(sample_names), 'label')} in {source}, one per target, got {len(given)}."
         )
-    return label_texts(given.tolist(), what=f"{source}: {name}", sample_names=sample_names)
+    cells = (_cell(value) for value in given.tolist())
+    return label_texts(cells, what=f"{source}: {name}", sample_names=sample_names)
+
+
+def _cell(value: Any) -> Any:
+    """Return a value of an array of objects, such as a column of pandas, or None for one that is no label."""
+    return plain(value) if isinstance(value, (str, bytes, Number, np.generic)) else None
 
 
 def score_array(values: Any, name: str, source: str, count: int | None = None) -> Scores:
@@ -230,7 +238,7 @@ def _class_columns(
     chosen = fields.columns
     if isinstance(chosen, str):
         start = chosen.removesuffix("*")
-        wanted = tuple(name for name in columns if name.startswith(start) and name != target)
+        wanted = tuple(name for name in columns if name.startswith(start) and name not in (target, *ROW_NAMES))
         names = tuple(name.removeprefix(start) for name in wanted)
         if start == chosen or len(wanted) < 2:
             raise InputError(
@@ -239,7 +247,7 @@ def _class_columns(
             )
         check_names("columns", names)
         return wanted, names
-    others = (target, fields.predicted or PREDICTED)
+    others = (target, fields.predicted or PREDICTED, *ROW_NAMES)
     wanted = tuple(name for name in columns if name not in others) if chosen is None else tuple(chosen)
     for name in wanted:
         check_present("columns", name, columns, str(path))

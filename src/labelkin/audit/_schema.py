@@ -8,7 +8,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_choice, counted, listed, near, with_suggestions
+from labelkin._checks import InputError, check_choice, counted, listed, near, reads_as_number, with_suggestions
 from labelkin.data import TARGET_KEYS
 
 if TYPE_CHECKING:
@@ -134,6 +134,12 @@ def label_texts(
     return [kept.setdefault(text, text) for text in texts]
 
 
+def class_texts(values: Iterable[Any], *, source: str) -> tuple[str, ...]:
+    """Return class names as text in the form of `label_texts`, so that labels of the same kind match them."""
+    names = list(values)
+    return tuple(label_texts(names, what=f"{source}: classes", sample_names=SampleNames("place", range(len(names)))))
+
+
 def class_positions(labels: Sequence[str], classes: Sequence[str], *, what: str) -> Tensor:
     """Return the class position of each label (n,).
 
@@ -154,7 +160,21 @@ def class_positions(labels: Sequence[str], classes: Sequence[str], *, what: str)
         if outside:
             raise InputError(f"{what}: {expected}, got {listed(outside)}.")
         position = {label: int(label) for label in distinct}
+        _check_meaning(position, classes, what)
     return torch.tensor([position[label] for label in labels], dtype=torch.int64)
+
+
+def _check_meaning(position: dict[str, int], classes: Sequence[str], what: str) -> None:
+    """Refuse numbers that are positions, but also class names in another form, of other classes: 1 for "01" or "1.0"."""
+    values = {float(name): k for k, name in enumerate(classes) if reads_as_number(name)}
+    named = {label: values.get(float(label)) for label in position}
+    if None not in named.values() and named != position:
+        label = next(label for label in sorted(named) if named[label] != position[label])
+        own, other = classes[named[label] or 0], classes[position[label]]
+        raise InputError(
+            f"{what}: {label!r} may be the class {own!r}, or the position of {other!r}; write the labels as the classes are "
+            "written."
+        )
 
 
 def _text(value: Any, what: str, name: str) -> str:

@@ -10,7 +10,7 @@ from labelkin._numpy_files import StoredArray
 from labelkin.audit._doubts import check_class_columns
 from labelkin.audit._predictions import check_file, load_named_arrays
 from labelkin.audit._read_files import Chunk, score_array, score_columns, table_chunks, to_numpy
-from labelkin.audit._schema import Fields, Kind, SampleNames, check_present, find_kind, find_target
+from labelkin.audit._schema import Fields, Kind, SampleNames, check_present, class_texts, find_kind, find_target
 from labelkin.data import CLASS_NAME_KEYS, TARGET_KEYS, read_rows
 
 
@@ -74,7 +74,7 @@ def _arrays(path: Path, kind: str | None, fields: Fields) -> Stream:
         )
         for place, block in scores.blocks()
     )
-    texts = None if names is None else tuple(str(text) for text in names.reshape(-1).tolist())
+    texts = None if names is None else class_texts(names.reshape(-1).tolist(), source=str(path))
     return Stream(kind_read, texts, tuple(values), chunks)
 
 

@@ -74,7 +74,9 @@ if TYPE_CHECKING:
     from labelkin.data._readers.images import OnError as OnError
     from labelkin.data._readers.images import UnreadableImage as UnreadableImage
     from labelkin.data._readers.images import decoder_errors as decoder_errors
+    from labelkin.data._readers.rows import ROW_NAMES as ROW_NAMES
     from labelkin.data._readers.rows import read_rows as read_rows
+    from labelkin.data._readers.rows import with_point as with_point
     from labelkin.data._readers.texts import TextSplit as TextSplit
     from labelkin.data._readers.texts import without_words as without_words
     from labelkin.data._sets.sources import DATASETS as DATASETS
@@ -141,7 +143,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_readers.columns": ["parse_number"],
         "_readers.folders": ["SPLIT_NAMES"],
         "_readers.images": ["OnError", "decoder_errors"],
-        "_readers.rows": ["read_rows"],
+        "_readers.rows": ["ROW_NAMES", "read_rows", "with_point"],
         "_readers.texts": ["without_words"],
         "_splits": ["LEAST_CALIBRATION", "calibration_part"],
         "_unlabeled": ["SampleFormat", "UnlabeledBatch", "read_unlabeled", "sample_format"],

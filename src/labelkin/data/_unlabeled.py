@@ -20,7 +20,7 @@ from labelkin.data._readers.arrays import INPUT_KEYS, as_inputs, check_finite
 from labelkin.data._readers.columns import Columns, filled
 from labelkin.data._readers.folders import LEFT_BY_SYSTEMS, kinds_of
 from labelkin.data._readers.images import SUFFIXES, ImageForm, OnError, read_images
-from labelkin.data._readers.rows import read_rows
+from labelkin.data._readers.rows import ROW_NAMES, read_rows
 from labelkin.data._readers.tables import column_roles
 from labelkin.data._readers.texts import TEXT, TextSplit, check_utf8, column_place, decoded, warn_unknown, without_words
 from labelkin.data._sets.sources import DATASETS
@@ -270,7 +270,7 @@ def _wanted(
     categories: dict[str, list[str]],
 ) -> list[str]:
     """Return the columns that were trained on, or all columns if the model was not trained on a table."""
-    wanted = list(columns) if trained is None else list(trained)
+    wanted = [name for name in columns if name not in ROW_NAMES] if trained is None else list(trained)
     missing = [name for name in wanted if name not in columns]
     if missing:
         raise InputError(

@@ -69,7 +69,7 @@ def explain(probs: Tensor, taxonomy: Taxonomy, answer: Tensor, *, answer_as: Ans
     check_class_positions("answer", answer, positions, shape=(len(probs),), what=what)
     given = answer.cpu().numpy()
     answers = given if answer_as == "nodes" else taxonomy.leaves[given]
-    below = sums_below(probs.double(), taxonomy).cpu().numpy()
+    below = sums_below(probs.detach().double(), taxonomy).cpu().numpy()
     paths = {int(node): [int(step) for step in taxonomy.ancestors(int(node))] for node in set(answers.tolist())}
     return [
         Explanation(tuple(Step(taxonomy.names[step], float(below[step, sample])) for step in paths[node]))

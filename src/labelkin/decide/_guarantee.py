@@ -124,7 +124,7 @@ class GuaranteedFallback:
         """
         check_node_probs("node_probs", node_probs, taxonomy)
         check_target("target", target, len(node_probs), len(taxonomy.leaves))
-        nodes, probs = ways_down(node_probs.double(), taxonomy)
+        nodes, probs = ways_down(node_probs.detach().double(), taxonomy)
         scores = wrong_up_to(nodes, probs, target, taxonomy)
         if self.by == "all":
             _check_enough(len(scores), self.alpha, "node_probs")
@@ -156,7 +156,7 @@ class GuaranteedFallback:
                 "GuaranteedFallback: it has no thresholds yet; call fit(node_probs, target, taxonomy) on held-out data first."
             )
         check_node_probs("node_probs", node_probs, taxonomy)
-        nodes, probs = ways_down(node_probs.double(), taxonomy)
+        nodes, probs = ways_down(node_probs.detach().double(), taxonomy)
         least = self.least(taxonomy).to(probs.device)
         return deepest(nodes, probs, least[nodes[:, self.step(taxonomy)]].unsqueeze(-1))
 

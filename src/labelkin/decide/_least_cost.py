@@ -192,7 +192,7 @@ def rounding_of(costs: Costs, classes: int) -> float:
     if isinstance(costs, Taxonomy):
         levels = largest = 2 * int(costs.depth.max())  # no distance is longer than twice the depth
     else:
-        largest = float(torch.as_tensor(costs).abs().max())
+        largest = float(torch.as_tensor(costs).detach().double().abs().max())  # truth values have no abs
     return 4 * (classes + levels + 2) * torch.finfo(torch.float64).eps * largest
 
 

@@ -99,13 +99,16 @@ class Temperature:
             check_target("target", target, len(logits), logits.shape[-1])
             start = start if count else _log_sharpness(logits, target)
             count += len(logits)
-            true += float(logits.double().gather(-1, target.long().unsqueeze(-1)).sum())
+            true += float(logits.detach().double().gather(-1, target.long().unsqueeze(-1)).sum())
         if not count:
             raise InputError("blocks: expected at least one sample, got none.")
 
         def shares() -> Iterator[tuple[Tensor, Tensor]]:
             for logits, _ in blocks():
-                yield logits.double(), torch.full((len(logits),), 1 / count, dtype=torch.float64, device=logits.device)
+                yield (
+                    logits.detach().double(),
+                    torch.full((len(logits),), 1 / count, dtype=torch.float64, device=logits.device),
+                )
 
         found = None if start is None else _newton(shares, true / count, start)
         if found is None:

@@ -18,6 +18,7 @@ def check_probs(argument: str, probs: Tensor, classes: int | None = None) -> Non
 def check_node_probs(argument: str, probs: Tensor, taxonomy: Taxonomy) -> None:
     """Check probabilities (n, N) of nodes: 1 at the root, and none larger than that of the parent."""
     check_table(argument, probs, len(taxonomy), "one row per sample and one column per node, the root first")
+    probs = probs.detach()
     low, root, slack = float(probs.min()), probs[:, 0].double(), sum_tolerance(probs.dtype, len(taxonomy.leaves))
     if low < 0 or bool(((root - 1).abs() > slack).any()):
         raise InputError(

@@ -134,7 +134,7 @@ def mean_of(metric: str, values: Tensor, what: str = "samples") -> Metric:
     """Return the mean of the values; without values it is NaN, with a warning to the caller of the metric."""
     if not values.numel():
         warn_undefined(f"{metric}: there are no {what}, so it is undefined (NaN).", stacklevel=4)
-    return Metric(float(values.double().mean()), values)
+    return Metric(float(values.detach().double().mean()), values)
 
 
 def check_ranked(scores: Tensor, target: Tensor, *, read_values: bool = True) -> None:

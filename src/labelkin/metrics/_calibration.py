@@ -118,7 +118,7 @@ def calibration_of(sums: BinSums) -> Calibration:
         warn_undefined("expected_calibration_error: there are no samples, so it is undefined (NaN).", stacklevel=4)
     error = (sums.confidence - sums.hits).abs().sum() / total
     confidence, accuracy = sums.confidence / sums.samples, sums.hits / sums.samples
-    return Calibration(float(error), (confidence - accuracy).abs(), sums.samples.long(), confidence, accuracy)
+    return Calibration(float(error.detach()), (confidence - accuracy).abs(), sums.samples.long(), confidence, accuracy)
 
 
 def _summed(part: Tensor, place: Tensor, bins: int) -> Tensor:

@@ -91,8 +91,19 @@ class TreeMetric(SumsMetric):
     def _keep_tree(self, taxonomy: Taxonomy) -> None:
         check_taxonomy(taxonomy)
         self.taxonomy = taxonomy
-        for name, part in tree_tensors(taxonomy)._asdict().items():
+        self._store_tree(None)
+
+    def _store_tree(self, device: torch.device | None) -> None:
+        for name, part in tree_tensors(self.taxonomy, device)._asdict().items():
             self.register_buffer(f"_tree_{name}", part, persistent=False)
+
+    def _apply(self, *args: Any, **options: Any) -> Any:
+        """Move the metric to a device or dtype; `set_dtype` and `Module.type` convert the indices of the tree as well."""
+        moved = super()._apply(*args, **options)
+        leaves = self._buffers.get("_tree_leaves")
+        if leaves is not None and leaves.dtype != torch.int64:
+            self._store_tree(leaves.device)
+        return moved
 
     def _tree(self, device: torch.device) -> TreeTensors:
         return TreeTensors(*(getattr(self, f"_tree_{name}").to(device) for name in TreeTensors._fields))

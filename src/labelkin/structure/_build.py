@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from labelkin._checks import InputError, check_names, counted
+from labelkin._checks import InputError, check_names, counted, plain_names
 
 if TYPE_CHECKING:
     from labelkin.structure._tree import Tree
@@ -154,6 +154,7 @@ def from_adjacency(matrix: npt.ArrayLike, names: Sequence[str]) -> Parts:
         raise InputError(f"matrix: expected one row and one column for each node, got shape {table.shape}.")
     if table.dtype.kind not in "biuf" or not np.isin(table, (0, 1)).all():
         raise InputError("matrix: expected only 0 and 1; row i marks the children of node i with 1.")
+    names = plain_names(names)
     check_names("names", names)
     if len(names) != len(table):
         raise InputError(
@@ -170,6 +171,7 @@ def from_adjacency(matrix: npt.ArrayLike, names: Sequence[str]) -> Parts:
 
 def from_linkage(linkage: npt.ArrayLike, names: Sequence[str]) -> Parts:
     """Build a tree from a linkage matrix of scipy; see `Taxonomy.from_linkage`."""
+    names = plain_names(names)
     check_names("names", names, least=2)
     table = np.asarray(linkage)
     size = len(names)

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy.typing as npt
 
+from labelkin._checks import plain_names
 from labelkin.structure import _build as build
 from labelkin.structure import _files as files
 from labelkin.structure import _graph as graph
@@ -206,6 +207,7 @@ class Constructors(Tree):
             >>> Taxonomy.from_wordnet(["cat", "bat"], rule="shortest").names
             ('animal.n.01', 'cat', 'bat')
         """
+        names = plain_names(names)
         parts = wordnet.from_wordnet(names, senses=senses, rule=rule, database=database)
         tree = cls(*parts).reorder(names)
         return tree.collapse() if collapse else tree

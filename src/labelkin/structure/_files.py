@@ -2,7 +2,8 @@
 
 - `.json`, `.yaml`, `.yml`: `names`, `parents` and `leaves`, which keeps everything. Files of nested groups, as in
   `Taxonomy.from_nested`, can be read too.
-- `.csv`: one line per edge under the header `parent,child`, which may be missing when reading. Classes are in the order in
+- `.csv`: one line per edge under the header `parent,child`, which may be missing when reading. If the first line has no comma,
+  semicolons, tabs or `|` separate. Classes are in the order in
   which they appear as a child; if they have another order, a third column `class` numbers them.
 - `.nwk`, `.newick`: see `labelkin.structure._newick`.
 
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from labelkin._checks import InputError, counted, near
 from labelkin._extras import require
-from labelkin._files import write_text
+from labelkin._files import separator_of, write_text
 from labelkin.structure._build import Parts, depth_first, from_nested
 from labelkin.structure._graph import from_edges
 from labelkin.structure._newick import from_newick, to_newick
@@ -55,7 +56,9 @@ def read_csv(text: str) -> Parts:
 
 
 def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
+    first, _, _ = text.lstrip().partition("\n")
+    source = io.StringIO(text, newline="")
+    reader = csv.reader(source, delimiter=separator_of(first), skipinitialspace=True, strict=True)
     try:
         for row in reader:
             if any(cell.strip() for cell in row):

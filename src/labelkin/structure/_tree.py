@@ -9,7 +9,17 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from labelkin._checks import InputError, check_names, listed, near, with_suggestions
+from labelkin._checks import (
+    InputError,
+    brief,
+    check_names,
+    is_whole,
+    listed,
+    near,
+    plain,
+    plain_names,
+    with_suggestions,
+)
 from labelkin.structure._arrays import checked_parents, integers, positions
 from labelkin.structure._build import collapsed
 from labelkin.structure._distances import Ints, Preorder, RangeMinima, lowest_common, preorder, range_minima
@@ -23,6 +33,7 @@ class Tree:
     leaves: Ints
 
     def __init__(self, parents: npt.ArrayLike, names: Sequence[str], leaves: npt.ArrayLike | None = None) -> None:
+        names = plain_names(names)
         parent_array = checked_parents(parents, names)
         childless = np.setdiff1d(np.arange(len(parent_array)), parent_array)
         leaf_array = childless if leaves is None else integers("leaves", leaves)
@@ -35,7 +46,7 @@ class Tree:
             raise InputError(f"a taxonomy needs at least two classes, got {len(leaf_array)}.")
         for array in (parent_array, leaf_array):
             array.setflags(write=False)
-        vars(self).update(parents=parent_array, names=tuple(names), leaves=leaf_array)
+        vars(self).update(parents=parent_array, names=tuple(map(str, names)), leaves=leaf_array)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Taxonomy is immutable; cannot set {name!r}")
@@ -130,9 +141,10 @@ class Tree:
             1
         """
         if not isinstance(name, str):
-            if not 0 <= int(name) < len(self):
-                raise InputError(f"node: expected an index from 0 to {len(self) - 1}, got {name}.")
-            return int(name)
+            index = plain(name)
+            if not is_whole(index) or not 0 <= index < len(self):
+                raise InputError(f"node: expected a name, or an index from 0 to {len(self) - 1}, got {brief(index)}.")
+            return int(index)
         if name not in self._positions:
             raise InputError(f"the taxonomy has no node {name!r}.{near(name, self.names)}")
         return self._positions[name]
@@ -188,8 +200,9 @@ class Tree:
             >>> [tree.names[node] for node in tree.level(1)]
             ['pet', 'pet', 'vehicle']
         """
-        if not 0 <= depth <= int(self.depth.max()):
-            raise InputError(f"depth: expected 0 to {int(self.depth.max())}, got {depth}.")
+        depth = plain(depth)
+        if not is_whole(depth) or not 0 <= depth <= int(self.depth.max()):
+            raise InputError(f"depth: expected 0 to {int(self.depth.max())}, got {brief(depth)}.")
         nodes = self._walk.order[self.depth[self._walk.order] == depth]
         above = nodes[np.searchsorted(self.preorder[nodes], self.preorder[self.leaves], side="right") - 1]
         return np.where(self.depth[self.leaves] <= depth, self.leaves, above)
@@ -232,6 +245,7 @@ class Tree:
             >>> tree.reorder(["car", "cat", "dog"]).classes
             ('car', 'cat', 'dog')
         """
+        classes = plain_names(classes)
         check_names("classes", classes, least=2)
         own, wanted = set(self.classes), set(classes)
         unknown = [name for name in classes if name not in own]
@@ -260,6 +274,7 @@ class Tree:
             >>> tree.restrict(["dog", "cat"]).names
             ('root', 'pet', 'cat', 'dog')
         """
+        classes = plain_names(classes)
         check_names("classes", classes, least=2)
         if unknown := [name for name in classes if name not in self._positions]:
             raise InputError(

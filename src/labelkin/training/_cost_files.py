@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, check_names, counted, listed, near, with_suggestions
+from labelkin._files import separator_of
 from labelkin._numpy_files import load_numpy
-from labelkin.data import CLASS_NAME_KEYS
+from labelkin.data import CLASS_NAME_KEYS, with_point
 from labelkin.relations import check_not_negative, read_square
 
 MATRIX = "costs"
@@ -54,7 +55,8 @@ def has_names(path: Path) -> bool:
     if path.suffix.lower() != ".csv" or not path.is_file():
         return False
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
-        first = next(csv.reader(file), [])
+        header = file.readline()
+    first = next(csv.reader([header], delimiter=separator_of(header)), [])
     try:
         return not [float(cell) for cell in first]
     except ValueError:
@@ -89,11 +91,15 @@ def costs_in_order(table: CostTable, classes: Sequence[str]) -> Tensor:
 def _read_csv(path: Path) -> CostTable:
     with path.open(newline="", encoding="utf-8-sig") as file:
         try:
-            lines = [[cell.strip() for cell in line] for line in csv.reader(file) if line]
+            mark = separator_of(file.readline())
+            file.seek(0)
+            lines = [[cell.strip() for cell in line] for line in csv.reader(file, delimiter=mark) if line]
         except (csv.Error, UnicodeDecodeError) as error:
             raise InputError(f"costs: {path} is not a readable UTF-8 CSV file ({error}).") from error
     if len(lines) < 2:
         raise InputError(f"costs: {path} is empty; expected a header of class names and one row per class.")
+    if mark == ";":
+        lines[1:] = [[row[0], *map(with_point, row[1:])] for row in lines[1:]]
     heading, rows = lines[0][1:], lines[1:]
     odd = next((i for i, row in enumerate(rows) if len(row) != len(heading) + 1), None)
     if odd is not None:
@@ -122,7 +128,7 @@ def _read_npz(path: Path) -> CostTable:
     )
     if names is None or not isinstance(arrays, Mapping) or MATRIX not in arrays:
         raise InputError(f"costs: {path} must have the arrays 'costs' (K, K) and 'classes' (K names).")
-    texts = tuple(str(name) for name in names.reshape(-1).tolist())
+    texts = tuple(name.decode() if isinstance(name, bytes) else str(name) for name in names.reshape(-1).tolist())
     check_names("costs: classes", texts, least=2)
     return CostTable(texts, read_square("costs", _checked(f"costs: {path}", arrays[MATRIX]), len(texts)))
 

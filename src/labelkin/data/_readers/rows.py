@@ -13,11 +13,14 @@ from typing import Any, NamedTuple
 
 from labelkin._checks import InputError, check_names, counted, listed, one_line
 from labelkin._extras import require
+from labelkin._files import separator_of
 
 Row = tuple[int, Sequence[Any]]  # line number, from 1 as in editors, and one value per column
-SEPARATORS = ",;\t|"
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 UTF8, WINDOWS = "utf-8-sig", "cp1252"
+# Columns of row names, which are no features or scores: pandas and R write them into .csv files, before the other columns and
+# without a name, and pandas into .parquet files.
+ROW_NAMES = ("", "__index_level_0__")
 
 
 class Rows(NamedTuple):
@@ -36,7 +39,7 @@ def read_rows(path: Path, *, encoding: str | None = None) -> Rows:
             else Windows-1252, with a warning.
 
     Returns:
-        The columns, and the rows with one value per column.
+        The columns, and the rows with one value per column. The first column may have no name; see `ROW_NAMES`.
     """
     suffix = path.suffix.lower()
     if suffix in (".csv", ".tsv"):
@@ -48,18 +51,8 @@ def read_rows(path: Path, *, encoding: str | None = None) -> Rows:
     except StopIteration:
         raise InputError(f"{path}: the table is empty.") from None
     columns = tuple(str(name).strip() for name in header)
-    check_names(f"{path}: columns", columns)
+    check_names(f"{path}: columns", columns[1:] if columns[:1] == ("",) else columns, least=0)
     return Rows(columns, source)
-
-
-def separator_of(header: str) -> str:
-    """Return the character that separates the columns in the first line of a table: a comma if there is one.
-
-    >>> separator_of('a;b;"c,d"'), separator_of("a,b;c")
-    (';', ',')
-    """
-    bare = re.sub(r'"[^"]*"', "", header)
-    return next((mark for mark in SEPARATORS if mark in bare), ",")
 
 
 def encoding_of(path: Path) -> str:
@@ -137,12 +130,12 @@ def _rows(path: Path, reader: Any, *, decimal_comma: bool) -> Iterator[Row]:
                     f"{path}, line {reader.line_num}: expected {counted(width, 'value')} as in the header, got {len(row)}."
                 )
             if row:
-                yield reader.line_num, [_with_point(cell) for cell in row] if decimal_comma else row
+                yield reader.line_num, [with_point(cell) for cell in row] if decimal_comma else row
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num + 1}: not readable as CSV ({error}).") from error
 
 
-def _with_point(cell: str) -> str:
+def with_point(cell: str) -> str:
     """Write a number with a decimal comma, which tables with semicolons have, with a point."""
     return cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell.strip()) else cell
 

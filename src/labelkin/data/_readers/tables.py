@@ -14,7 +14,7 @@ from labelkin.data._partial import BELOW, label_path, with_paths
 from labelkin.data._readers.columns import Categories, Columns, find_categories, warn_numbered
 from labelkin.data._readers.folders import SPLIT_NAMES
 from labelkin.data._readers.images import SUFFIXES, OnError, choose_form
-from labelkin.data._readers.rows import read_rows
+from labelkin.data._readers.rows import ROW_NAMES, read_rows
 
 LABEL, SPLIT = "label", "split"
 SHOWN = 30  # columns in an error message
@@ -158,10 +158,11 @@ def column_roles(
         named = [
             name for name, value in zip(columns, first, strict=True) if Path(str(value)).suffix.lower() in SUFFIXES
         ]
-        image = next((name for name in named if name not in labels), None)
+        image = next((name for name in named if name not in (*labels, *ROW_NAMES)), None)
     if image is not None:
         return Roles(labels, image, (), {})
-    rest = tuple(name for name in columns if name not in (*labels, SPLIT)) if features is None else tuple(features)
+    others = (*labels, SPLIT, *ROW_NAMES)
+    rest = tuple(name for name in columns if name not in others) if features is None else tuple(features)
     if not rest:
         raise InputError(f"{path}: expected at least one input column besides the label {listed(labels)}.")
     found = find_categories(path, rest, encoding) if categories is None else categories

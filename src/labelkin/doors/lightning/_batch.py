@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from labelkin import metrics
@@ -21,10 +22,21 @@ class Given(NamedTuple):
     target: Tensor
     others: dict[str, Tensor]  # some of `FIELDS`
 
-    @property
-    def counted(self) -> Tensor | slice:
-        """The rows that are not padding."""
-        return self.others["weight"] > 0 if "weight" in self.others else slice(None)
+    def size(self, ignore_index: int) -> float:
+        """Return the number of samples that the loss is a mean of, or the sum of their weights."""
+        learned = self.target != ignore_index
+        if self.target.is_floating_point():  # class probabilities, all of which count
+            learned = torch.ones(len(self.target), dtype=torch.bool, device=self.target.device)
+        if "node" in self.others:
+            learned = learned | (self.others["node"] >= 0)
+        return float((learned * self.others["weight"] if "weight" in self.others else learned).sum())
+
+    def counted(self, ignore_index: int) -> Tensor:
+        """Return (B,) whether the class of each row is known, and the row is not padding."""
+        known = self.target != ignore_index
+        if "weight" in self.others:
+            known = known & (self.others["weight"] > 0)
+        return known & (self.others["node"] < 0) if "node" in self.others else known
 
 
 def given(batch: Any) -> Given:
@@ -53,7 +65,12 @@ def given(batch: Any) -> Given:
 
 
 def metrics_for(objective: Objective, taxonomy: Taxonomy | None) -> nn.ModuleDict:
-    """Return the metrics of an objective by name: accuracy, calibration error, and with a tree severity, cost and F1."""
+    """Return the metrics of an objective by name: accuracy, calibration error, and with a tree severity, cost and F1.
+
+    The tree is put into the order of the objective's classes, if they have names.
+    """
+    if taxonomy is not None and not isinstance(objective.classes, int):
+        taxonomy = taxonomy.reorder(objective.classes)
     found: dict[str, nn.Module] = {"accuracy": metrics.Accuracy()}
     if objective.has_probabilities:
         found["calibration_error"] = metrics.CalibrationError()
@@ -65,8 +82,8 @@ def metrics_for(objective: Objective, taxonomy: Taxonomy | None) -> nn.ModuleDic
 
 
 def update_metrics(found: nn.ModuleDict, objective: Objective, outputs: Any, batch: Given) -> None:
-    """Add the outputs of a batch to the metrics of `metrics_for`."""
-    rows, scores = batch.counted, objective.scores(outputs)
+    """Add the outputs of a batch to the metrics of `metrics_for`; samples without a class are left out."""
+    rows, scores = batch.counted(objective.ignore_index), objective.scores(outputs)
     target, scores = batch.target[rows], scores[rows]
     for name, metric in found.items():
         if name == "calibration_error":

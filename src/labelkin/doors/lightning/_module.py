@@ -35,7 +35,8 @@ class KinModule(LightningModule):
     Args:
         backbone: A module that turns inputs into features (B, F).
         objective: An objective with `features=F`.
-        taxonomy: The tree of the classes, in their order, for severity, cost and hierarchical F1.
+        taxonomy: The tree of the classes, for severity, cost and hierarchical F1. If the objective knows only the number of
+            classes, the tree must have their order.
         optimizer: Called with parameter groups, returns the optimizer; AdamW with its defaults if left out. Parameters
             that the objective excludes from weight decay are in a separate group.
         scheduler: Called with the optimizer, returns a scheduler that is stepped after each epoch.
@@ -153,7 +154,7 @@ class KinModule(LightningModule):
         self._evaluate("test", self.test_metrics, given(batch))
 
     def _evaluate(self, part: str, metrics: nn.ModuleDict, batch: Given) -> None:
-        outputs, size = self.model(batch.inputs), len(batch.target)
+        outputs, size = self.model(batch.inputs), batch.size(self.objective.ignore_index)
         others = {name: value for name, value in batch.others.items() if name != "index"}
         loss = self.objective.loss(outputs, batch.target, **others)
         update_metrics(metrics, self.objective, outputs, batch)

@@ -157,11 +157,24 @@ def _output(loss: Tensor | None, scores: Tensor | None) -> Any:
     return transformers.modeling_outputs.SequenceClassifierOutput(loss=loss, logits=scores)
 
 
+def _check_order(classes: int | tuple[str, ...], names: Mapping[int, str]) -> None:
+    """Refuse classes in another order than that of the labels, which the model's configuration states."""
+    own = [name for _, name in sorted(names.items())]
+    if isinstance(classes, int) or list(classes) == own or sorted(classes) != sorted(own):
+        return
+    place = next(k for k, (ours, theirs) in enumerate(zip(classes, own, strict=True)) if ours != theirs)
+    raise InputError(
+        f"classes: label {place} is {own[place]!r} in the model's config.id2label, and {classes[place]!r} in the objective; "
+        "build the objective with classes=list(model.config.id2label.values())."
+    )
+
+
 def _check_fit(model: nn.Module, objective: Objective) -> None:
     """Refuse an objective whose width is not that of the model."""
     config = getattr(model, "config", None)
     if config is None:
         raise InputError(f"model: expected a Hugging Face model with a config, got {type(model).__name__}.")
+    _check_order(objective.classes, getattr(config, "id2label", None) or {})
     if objective.features is None and objective.outputs_type is not None:
         raise InputError(
             f"objective: {type(objective).__name__} needs two heads, and the model has one; give it "
