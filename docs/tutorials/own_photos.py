@@ -44,8 +44,8 @@ for name in ("accuracy", "severity", "decided_cost"):
     print(f"{name}: {run.metrics[name]:.3f}")
 
 # %% [markdown]
-# `severity` is the mean height of the mistakes: 1 is a mistake within a group, 2 one across groups. `decided_cost` is the mean
-# height of the decisions of least expected cost.
+# `severity` is the mean distance of the mistakes in the tree: 1 is a mistake within a group, 2 one across groups.
+# `decided_cost` is the mean distance of all decisions, right ones included, if the class of least expected cost is chosen.
 #
 # ## What to do with it
 #

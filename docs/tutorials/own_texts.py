@@ -58,7 +58,7 @@ for objective in ("one-hot", "kin"):
     print(f"{objective}: accuracy {found['accuracy']:.3f}, cost of an answer {cost:.3f}, of the five best {five:.3f}")
 
 # %% [markdown]
-# The cost of an answer is its height in the tree: 0 if the module is right, 1 if only the chapter is, 2 otherwise. One seed
+# The cost of an answer is its distance in the tree: 0 if the module is right, 1 if only the chapter is, 2 otherwise. One seed
 # does not show which objective is better; `labelkin compare` repeats this over seeds and says so with an interval.
 #
 # ## Answers that can be trusted
