@@ -194,7 +194,11 @@ def test_every_objective_has_its_page():
         assert text.count("$$") == 2, page
         assert all(len(part.split()) > 3 for part in re.split(r"^## .+$", text, flags=re.MULTILINE)), page
     kin = pages["methods/kin.md"]
-    assert "| `ancestors` | weight of the ancestors term. |" in kin
+    assert "| `ancestors` | `0.1` | weight of the ancestors term. |" in kin
+    assert "| `alpha` | `0.9` | confidence of z2 above which the hinge applies. |" in kin  # "as for `LabelEmbedding`"
+    assert "| `features` | `None` | width of the features;" in kin
+    assert not [page for page, text in pages.items() if "| as for " in text]
+    assert "| `classes` | required | number of classes, or their names. |" in pages["methods/label-embedding.md"]
     leaderboard = (DOCS / "leaderboard.md").read_text(encoding="utf-8")
     cost = re.search(r"^\| kin \| \d+ \| [\d.]+ \| ([^|]+) \|", leaderboard, re.MULTILINE)
     assert cost is not None

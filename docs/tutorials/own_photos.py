@@ -35,8 +35,8 @@ print(photos.taxonomy.show())
 # %% [markdown]
 # ## Training
 #
-# The same as `labelkin train photos --objective kin --epochs 6`. Part of the training photos is held out to calibrate the
-# probabilities. A run is a folder with the weights, the settings and the metrics.
+# The same as `labelkin train photos --objective kin --out runs/kin --epochs 6 --lr 0.002 --calibration 0.1`. A tenth of the
+# training photos is held out to calibrate the probabilities. A run is a folder with the weights, the settings and the metrics.
 
 # %%
 run = labelkin.train("photos", "kin", out="runs/kin", epochs=6, lr=2e-3, calibration=0.1)

@@ -34,9 +34,9 @@ print(f"{len(kept)} modules in {len(few)} chapters: {', '.join(few)}")
 # %% [markdown]
 # ## Training
 #
-# The same as `labelkin train functions.csv --text text --label module --taxonomy tree.json --objective kin`. Texts become
-# vectors once, here by counts of words (`hashed-code` splits `read_line` into two words); `encoder="minilm"` uses a pretrained
-# model ([texts](../text.md)).
+# On the command line this is `labelkin train functions.csv --text text --label module --taxonomy tree.json --objective kin`,
+# with an option for each further setting below. Texts become vectors once, here by counts of words (`hashed-code` splits
+# `read_line` into two words); `encoder="minilm"` uses a pretrained model ([texts](../text.md)).
 
 # %%
 table = {"text": "text", "label": "module", "encoder": "hashed-code"}
