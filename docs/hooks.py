@@ -121,6 +121,30 @@ def options_of(docstring: str) -> list[tuple[str, str]]:
     return [(name, " ".join(text.split())) for name, text in found]
 
 
+def option_rows(kind: type) -> list[tuple[str, str, str]]:
+    """Return name, default and meaning of each option in the docstring of an objective.
+
+    Options that are described "as for" another class get the words of that class.
+    """
+    from labelkin import objectives
+
+    own, shared = (inspect.signature(of).parameters for of in (kind, objectives.Objective))
+    rows = []
+    for names, text in options_of(inspect.cleandoc(kind.__doc__ or "")):
+        if "**shared" in names:
+            continue
+        other = re.fullmatch(r"as for `(\w+)`\.", text)
+        for name in names.split(", "):
+            meaning = text
+            if other is not None:
+                found = options_of(inspect.cleandoc(getattr(objectives, other[1]).__doc__ or ""))
+                meaning = next(said for several, said in found if name in several.split(", "))
+            default = (own if name in own else shared)[name].default
+            shown = "required" if default is inspect.Parameter.empty else f"`{default!r}`"
+            rows.append((f"`{name}`", shown, meaning.replace("|", "\\|")))
+    return rows
+
+
 def method_pages() -> dict[str, str]:
     """Return the page of each objective; an objective without a file in docs/methods is an error."""
     from labelkin.objectives import OBJECTIVES
@@ -131,9 +155,10 @@ def method_pages() -> dict[str, str]:
     for name, kind in OBJECTIVES.items():
         written = (DOCS / "methods" / f"{name}.md").read_text(encoding="utf-8").rstrip()
         equation, paper, rest = written.partition("## Paper")
-        documented = options_of(inspect.cleandoc(kind.__doc__ or ""))
-        rows = [(f"`{names}`", text.replace("|", "\\|")) for names, text in documented if "**shared" not in names]
-        table = "\n".join(["| option | meaning |", "| --- | --- |", *(f"| {names} | {text} |" for names, text in rows)])
+        rows = option_rows(kind)
+        table = "\n".join(
+            ["| option | default | meaning |", "| --- | --- | --- |", *(f"| {' | '.join(row)} |" for row in rows)]
+        )
         reference = f"[`labelkin.{kind.__name__}`](../api/labelkin.objectives.md#labelkin.objectives.{kind.__name__})"
         shared = "[options of all objectives](../methods.md)"
         options = f"`--objective {name}` on the command line, {reference} in Python, with the {shared}"

@@ -4,8 +4,9 @@
 # You have a classifier, and some of its mistakes cost more than others. Keep the model, and change how its probabilities
 # become decisions.
 #
-# The example sorts parcels by a handwritten digit: 0 to 4 are places in the country, 5 to 9 are abroad. A parcel in the wrong
-# place of the right part costs 1. One from abroad that stays here costs 5, and one that leaves the country by mistake costs 20.
+# The example sorts parcels by a handwritten digit: 0 to 4 are places in the country, 5 to 9 are abroad. A parcel that goes to
+# the wrong place in the right one of these two parts costs 1. One for abroad that stays in the country costs 5, and one that
+# leaves the country by mistake costs 20.
 # The digits are scikit-learn's; the costs are made up for this example.
 
 # %%
@@ -63,9 +64,10 @@ for name, answers in {"most probable class": before, "least expected cost": afte
 # %% [markdown]
 # ## A tree instead of a table
 #
-# Often nobody knows the costs, but everybody knows which classes are kin. With a tree, a mistake costs the height of the lowest
-# common ancestor of the true class and the answer; `mean_cost_scorer` makes a score of it for `cross_val_score` and
-# `GridSearchCV`. Costs that differ by a factor of two change few decisions: look at what they save before you use them.
+# Often nobody knows the costs, but everybody knows which classes belong together. With a tree, a mistake costs the distance
+# from the true class to the answer: here 1 within a part and 2 otherwise. `mean_cost_scorer` makes a score of it for
+# `cross_val_score` and `GridSearchCV`. Costs that differ by no more than a factor of two change few decisions: check what they
+# save before you use them.
 
 # %%
 from labelkin.doors import mean_cost_scorer
@@ -73,7 +75,7 @@ from labelkin.doors import mean_cost_scorer
 tree = {"country": ["0", "1", "2", "3", "4"], "abroad": ["5", "6", "7", "8", "9"]}
 cost = mean_cost_scorer(taxonomy=tree)
 by_tree = LeastCostClassifier(model, taxonomy=tree).fit(X_train, y_train)
-print(f"mean height: {-cost(model, X_test, y_test):.3f} before, {-cost(by_tree, X_test, y_test):.3f} after")
+print(f"mean distance: {-cost(model, X_test, y_test):.3f} before, {-cost(by_tree, X_test, y_test):.3f} after")
 print(f"{(by_tree.predict(X_test) != before).sum()} decisions changed")
 
 # %% [markdown]

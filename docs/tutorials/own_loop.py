@@ -80,7 +80,7 @@ for name, log_probs in found.items():
 # %% [markdown]
 # ## Is it better?
 #
-# The interval is over test samples only, paired by sample: another seed would move both models, so one seed and a few
+# The interval is over test samples only, paired by sample. Another seed would change both models, so one seed and a few
 # hundred test images do not settle it, even if the interval excludes 0.
 
 # %%

@@ -34,9 +34,9 @@ print(f"{len(kept)} modules in {len(few)} chapters: {', '.join(few)}")
 # %% [markdown]
 # ## Training
 #
-# The same as `labelkin train functions.csv --text text --label module --taxonomy tree.json --objective kin`. Texts become
-# vectors once, here by counts of words (`hashed-code` splits `read_line` into two words); `encoder="minilm"` uses a pretrained
-# model ([texts](../text.md)).
+# On the command line this is `labelkin train functions.csv --text text --label module --taxonomy tree.json --objective kin`,
+# with an option for each further setting below. Texts become vectors once, here by counts of words (`hashed-code` splits
+# `read_line` into two words); `encoder="minilm"` uses a pretrained model ([texts](../text.md)).
 
 # %%
 table = {"text": "text", "label": "module", "encoder": "hashed-code"}
@@ -58,7 +58,7 @@ for objective in ("one-hot", "kin"):
     print(f"{objective}: accuracy {found['accuracy']:.3f}, cost of an answer {cost:.3f}, of the five best {five:.3f}")
 
 # %% [markdown]
-# The cost of an answer is its height in the tree: 0 if the module is right, 1 if only the chapter is, 2 otherwise. One seed
+# The cost of an answer is its distance in the tree: 0 if the module is right, 1 if only the chapter is, 2 otherwise. One seed
 # does not show which objective is better; `labelkin compare` repeats this over seeds and says so with an interval.
 #
 # ## Answers that can be trusted

@@ -63,6 +63,24 @@ def test_help_needs_neither_torch_nor_time():
     assert seconds < 0.6 * processor_seconds("-c", "import torch", times=1)[0]
 
 
+def test_a_flag_is_shown_without_a_value():
+    """Of every command; options with a value still show its kind."""
+    from typer.main import get_command
+
+    from labelkin.cli._app import app
+
+    def below(command, *words):
+        yield words
+        for name, other in getattr(command, "commands", {}).items():
+            yield from below(other, *words, name)
+
+    shown = {words: call(*words, "--help").stdout for words in below(get_command(app))}
+    assert len(shown) > 30
+    assert [words for words, told in shown.items() if "--help" not in told or "<bool>" in told] == []
+    assert "--install-completion" in shown[()]
+    assert "FILE" in shown["audit",]
+
+
 @pytest.mark.long
 def test_version_and_python_m():
     process = start("--version")

@@ -29,13 +29,24 @@ def test_which_objective_to_train_with():
 
 
 def test_what_decisions_save():
-    runs = [demo.Costs(0.3, 0.4, 1.0, 1.6), demo.Costs(0.5, 0.4, 1.0, 1.6)]
+    runs = [demo.Costs(0.3, 0.4, 1.00, 1.6), demo.Costs(0.5, 0.4, 1.01, 1.6), demo.Costs(0.4, 0.4, 0.99, 1.6)]
     assert demo.saving_line(runs) == (
-        "Decide by least cost: one answer costs as much as the most probable one, and a list of five answers 37.5 % less than "
-        "the five most probable ones."
+        "Decide by least cost: a list of five answers costs 37.5 % less than the five most probable ones (95 % interval −39.1 "
+        "to −35.9 %); one answer is not shown to cost less than the most probable one (+0.0 %, 95 % interval −62.1 to +62.1 %)."
     )
-    assert "one answer costs 25.0 % more than" in demo.saving_line(runs[1:])
-    assert "one answer costs as much as" in demo.saving_line([demo.Costs(0.0, 0.0, 1.0, 1.0)])
+
+
+def test_what_decisions_cost_more():
+    runs = [demo.Costs(0.50, 0.4, 1.0, 1.0), demo.Costs(0.51, 0.4, 1.0, 1.0), demo.Costs(0.49, 0.4, 1.0, 1.0)]
+    line = demo.saving_line(runs)
+    assert line.endswith("one answer costs 25.0 % more than the most probable one (95 % interval +18.8 to +31.2 %).")
+
+
+def test_a_saving_without_mistakes_or_with_one_run_has_no_interval_and_is_not_shown():
+    assert "one answer is not shown to cost less than the most probable one (+0.0 %)" in demo.saving_line(
+        [demo.Costs(0.0, 0.0, 1.0, 1.0)]
+    )
+    assert "(−50.0 %)" in demo.saving_line([demo.Costs(0.2, 0.4, 1.0, 1.0)])
 
 
 def test_the_problem_in_words():

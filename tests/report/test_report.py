@@ -23,7 +23,7 @@ from labelkin.analysis import Activity, Memory, Points
 from labelkin.cli._report import report
 from labelkin.comparison import Comparison, Row, summarize
 from labelkin.report import read_comparisons, targets, write_model_page, write_report
-from labelkin.report._build_page import build_page
+from labelkin.report._build_page import build_page, first_shown
 from labelkin.report._groups import superclasses
 from labelkin.report._inspect_run import png_uri, subject
 from labelkin.report._leaderboard import COLUMNS, COST_COLUMNS, leaderboard
@@ -223,6 +223,19 @@ def test_the_leaderboard_ranks_by_accuracy_and_draws_intervals_to_scale():
     assert board.zero == pytest.approx(0.06 + 0.88 * 3 / 4.8, abs=1e-4)
     severity = 1 + [column.title for column in COLUMNS].index("severity")
     assert [line.cells[severity].best for line in board.lines] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("others", "labels", "shown"),
+    [
+        ([row("a", 0.003, -0.002, 0.008)], ["a", "one-hot"], 1),  # keep one-hot
+        ([row("b", 0.02, 0.001, 0.039)], ["one-hot", "b"], 1),
+        ([row("a", 0.003, -0.002, 0.008)], ["a"], 0),  # one-hot cannot be analyzed
+        ([row("a", 0.003, -0.002, 0.008)], [], 0),
+    ],
+)
+def test_the_details_open_with_the_objective_to_use(others: list[Row], labels: list[str], shown: int):
+    assert first_shown(compared(*others, REFERENCE), labels) == shown
 
 
 def test_the_leaderboard_ranks_by_cost_where_it_decides():
@@ -519,7 +532,7 @@ def test_label_vectors_of_the_tree_are_not_shown_as_learned(tmp_path: Path):
     found = labelkin.compare("digits", objectives=["hierarchical-cross-entropy"], out=tmp_path, epochs=1)
     page = build_page(found)
     note = panel(page, "similarity").note
-    assert "the mean scores of each class, because the label vectors are those of the tree, not learned" in note
+    assert "the mean scores of each class, because the label vectors come from the tree and are not learned" in note
     assert "correlation of their distances is +1.00" not in panel(page, "trees").note
 
 

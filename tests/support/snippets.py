@@ -5,6 +5,7 @@ import io
 import itertools
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,24 +32,30 @@ def printed_and_shown(text: str) -> list[tuple[str, str]]:
 
 
 def command_lines(path: Path) -> list[str]:
-    """Return the lines of a Markdown file that call `labelkin` in a shell."""
+    """Return the lines of a Markdown file that call `labelkin` in a shell, without variables in front of the command."""
     shell = [code for language, code in fences(path.read_text(encoding="utf-8")) if language == "sh"]
-    return [line for code in shell for line in code.splitlines() if line.startswith("labelkin ")]
+    lines = [re.sub(r"^([A-Z_]+=\S+ )+", "", line) for code in shell for line in code.replace("\\\n", " ").splitlines()]
+    return [line for line in lines if line.startswith("labelkin ")]
 
 
 def unknown_words(line: str) -> list[str]:
     """Return the words of a command line that the command's help does not know: the command itself, or options."""
-    from typer.testing import CliRunner
-
-    from labelkin.cli._app import app
-
     words = shlex.split(line, comments=True)[1:]
     command = words[: 2 if words[0] in COMMAND_GROUPS else 1]
     if command[0].startswith("-"):
         command = []
-    shown = CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": "200"})
-    if shown.exit_code:
+    shown = _help(*command)
+    if shown is None:
         return command
-    return [
-        word for word in words if word.startswith("-") and not re.search(rf"(?<![\w-]){word}(?![\w-])", shown.output)
-    ]
+    return [word for word in words if word.startswith("-") and not re.search(rf"(?<![\w-]){word}(?![\w-])", shown)]
+
+
+@cache
+def _help(*command: str) -> str | None:
+    """Return the help of a command; None if there is no such command."""
+    from typer.testing import CliRunner
+
+    from labelkin.cli._app import app
+
+    shown = CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": "200"})
+    return None if shown.exit_code else shown.output

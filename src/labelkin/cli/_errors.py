@@ -20,6 +20,13 @@ BAD_INPUT, INTERRUPTED = 2, 130
 class ErrorGroup(TyperGroup):
     """The group of all commands. Errors that the user can fix are printed without a traceback."""
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        _hide_types_of_flags(self)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _plain_flags(super().get_params(ctx))  # Typer adds those for completion later
+
     def invoke(self, ctx: Any) -> Any:
         with warnings.catch_warnings():
             warnings.showwarning = print_note
@@ -33,6 +40,23 @@ class ErrorGroup(TyperGroup):
                 _exit(f"Error: {_describe(error)}", BAD_INPUT)
             except KeyboardInterrupt:
                 _exit("Interrupted. All files written so far are complete.", INTERRUPTED)
+
+
+def _hide_types_of_flags(command: Any) -> None:
+    """Let the help of a command, and of those below it, show a flag as `--json`.
+
+    Newer versions of Typer show `--json <bool>`, as if it took a value.
+    """
+    _plain_flags(command.get_params(command.context_class(command)))
+    for below in getattr(command, "commands", {}).values():
+        _hide_types_of_flags(below)
+
+
+def _plain_flags(parameters: list[Any]) -> list[Any]:
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    return parameters
 
 
 @contextmanager

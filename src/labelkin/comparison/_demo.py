@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from math import sqrt
+from math import isnan, sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from labelkin import decide
 from labelkin._files import contains_run, remove_run
 from labelkin.comparison._api import compare_plan, plan_for
 from labelkin.comparison._plan import Plan
+from labelkin.comparison._statistics import paired
 from labelkin.comparison._summary import REFERENCE, Comparison
 from labelkin.comparison._verdict import Verdict
 from labelkin.data import ArraySplit, Dataset
@@ -121,19 +122,24 @@ def training_line(verdict: Verdict) -> str:
 
 
 def saving_line(costs: Sequence[Costs]) -> str:
-    """Say what calibrated decisions of least cost save over the most probable classes, on average over runs."""
-    mean = Costs(*np.mean(costs, axis=0).tolist())
-    return (
-        f"Decide by least cost: one answer costs {_change(mean.decided, mean.argmax)} the most probable one, and a list of "
-        f"five answers {_change(mean.decided_five, mean.argmax_five)} the five most probable ones."
-    )
+    """Say what calibrated decisions of least cost save over the most probable classes, with intervals over runs."""
+    one = _saved([(run.decided, run.argmax) for run in costs], "the most probable one")
+    five = _saved([(run.decided_five, run.argmax_five) for run in costs], "the five most probable ones")
+    return f"Decide by least cost: a list of five answers {five}; one answer {one}."
 
 
-def _change(after: float, before: float) -> str:
-    percent = round(100 * (after / before - 1), 1) if before else 0.0
-    if percent == 0:
-        return "as much as"
-    return f"{abs(percent):.1f} % {'less' if percent < 0 else 'more'} than"
+def _saved(costs: Sequence[tuple[float, float]], other: str) -> str:
+    """Return how much less answers cost than others, from (after, before) of each run, and whether that is shown."""
+    found = paired([100 * (after / before - 1) if before else 0.0 for after, before in costs])
+    interval = "" if isnan(found.low) else f", 95 % interval {_signed(found.low)} to {_signed(found.high)} %"
+    if not found.shown:
+        return f"is not shown to cost less than {other} ({_signed(found.mean)} %{interval})"
+    more = "more" if found.mean > 0 else "less"
+    return f"costs {abs(found.mean):.1f} % {more} than {other}{interval.replace(', ', ' (', 1)})"
+
+
+def _signed(percent: float) -> str:
+    return f"{round(percent, 1) + 0.0:+.1f}".replace("-", "−")
 
 
 def guarantee_line(answers: Sequence[Answered], calibrated: int, tested: int) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from labelkin._checks import counted
-from labelkin.comparison import Comparison, Row, Verdict, decides_on_cost, rows_of_decisions
+from labelkin.comparison import Comparison, decides_on_cost, rows_of_decisions
 from labelkin.report import figures
 from labelkin.report._class_sizes import class_size_panel
 from labelkin.report._inspect_run import RunData, RunInspector
@@ -47,7 +47,7 @@ def build_page(
         leaderboard=leaderboard(comparison, labels) if comparison.rows else None,
         overview=(*_overview(comparison), *class_size_panel(comparison, data)),
         subjects=tuple(subjects),
-        chosen=_chosen(result, comparison.rows, labels),
+        chosen=first_shown(comparison, labels),
         missing=tuple(missing),
         sections=provenance_sections(comparison),
     )
@@ -91,9 +91,11 @@ def _missing(comparison: Comparison) -> list[str]:
     return missing
 
 
-def _chosen(result: Verdict, rows: Sequence[Row], labels: Sequence[str]) -> int:
-    """Return the position of the winner, or of the first row."""
-    wanted = [label for label in (result.winner, *(row.label for row in rows)) if label in labels]
+def first_shown(comparison: Comparison, labels: Sequence[str]) -> int:
+    """Return the position of the objective that the verdict says to use: the winner or, if none is better, the reference."""
+    kept = comparison.reference if comparison.verdict.kind == "tie" else None
+    candidates = (comparison.verdict.winner, kept, *(row.label for row in comparison.rows))
+    wanted = [label for label in candidates if label in labels]
     return labels.index(wanted[0]) if wanted else 0
 
 
@@ -113,8 +115,8 @@ def _overview(comparison: Comparison) -> tuple[Panel, ...]:
         Panel(
             "pareto",
             "Accuracy against severity",
-            "Up and to the right is better. The line is the Pareto front: no other objective is at least as good in both."
-            f"{' Of decisions by the least expected cost.' if decides_on_cost(comparison) else ''}",
+            f"{'Decisions by the least expected cost; up' if decides_on_cost(comparison) else 'Up'} and to the right is "
+            "better. The line is the Pareto front: no other objective is at least as good in both.",
             {"": figures.accuracy_severity(comparison)},
             _rows(
                 comparison._replace(rows=rows_of_decisions(comparison.rows))

@@ -45,7 +45,7 @@ from labelkin.structure import Taxonomy
 NOTHING = "Not available."
 SIDE = 64  # pixels; larger images are scaled down
 EQUALLY_FAR, NO_WEIGHTS = "all label vectors are equally far apart", "the weights are missing"
-GIVEN = "the label vectors are those of the tree, not learned"
+GIVEN = "the label vectors come from the tree and are not learned"
 SAMPLES = 1_000  # test samples whose features are computed
 MOST_CLASSES = 300  # larger matrices are unreadable and take megabytes
 
