@@ -10,9 +10,10 @@ from torch import nn
 
 import labelkin
 from labelkin import decide, metrics
+from labelkin.data import ArraySplit, Dataset
 from labelkin.runs import DataWorkspace, RunFolder, RunSpec, load_run
 from labelkin.runs import train_run as train
-from labelkin.training import Settings, Trained
+from labelkin.training import Classify, Place, Settings, Trained
 from labelkin.training._final_metrics import final_metrics
 from labelkin.training._optimizer import make_optimizer, match_memory_format
 from labelkin.training._task import batch_statistics
@@ -126,6 +127,24 @@ def test_evaluation_in_training_mode_changes_what_is_measured():
     assert found[0].metrics["brier"] != found[1].metrics["brier"]
     for ours, theirs in zip(found[0].model.parameters(), found[1].model.parameters(), strict=True):
         assert torch.equal(ours, theirs)
+
+
+def test_evaluation_in_training_mode_does_not_depend_on_the_order_of_the_test_set():
+    """The batches of a test set that is sorted by class have one class each."""
+    generator = torch.Generator().manual_seed(0)
+    targets = torch.arange(2).repeat_interleave(1200)
+    inputs = torch.randn(2400, 4, generator=generator) + 3 * targets.unsqueeze(-1)
+    split = ArraySplit(inputs, targets)
+    torch.manual_seed(0)
+    model = labelkin.Model(nn.BatchNorm1d(4), labelkin.OneHot(("a", "b"), features=4))
+    with torch.no_grad():
+        model.objective.head.weight.copy_(torch.tensor([[-1.0], [1.0]]).expand(2, 4))
+        model.objective.head.bias.zero_()
+    task = Classify(Dataset(name="sorted", classes=("a", "b"), train=split, test=split))
+    with torch.no_grad(), batch_statistics(model.backbone):
+        found = task.evaluate(model, "test", Place(torch.device("cpu")))
+    assert found.metrics["accuracy"] > 0.95
+    assert torch.equal(found.outputs["target"], targets)
 
 
 # Resuming

@@ -159,7 +159,7 @@ class Classify(Task):
     def __init__(self, dataset: Dataset, taxonomy: Taxonomy | None = None, *, costs: Tensor | None = None) -> None:
         self.dataset, self.costs = dataset, costs
         self.taxonomy = dataset.taxonomy if taxonomy is None else taxonomy.reorder(dataset.classes)
-        self._ordered: dict[str, Batches] = {}
+        self._evaluated: dict[tuple[str, bool], Batches] = {}
 
     @property
     def parts_evaluated(self) -> tuple[str, ...]:
@@ -211,28 +211,35 @@ class Classify(Task):
 
     def refresh(self, model: Model, place: Place) -> None:
         """Give the objective the outputs of all training samples."""
-        batches = map(self.weighed, self._in_order("train", place))
+        batches = map(self.weighed, self._to_evaluate("train", place, mixed=False))
         model.objective.refresh((_outputs(model, batch), batch.targets, batch.weight) for batch in batches)
 
-    def _in_order(self, part: str, place: Place) -> Iterator[Minibatch]:
-        """Iterate over the samples of a part in order; they are moved to the device once."""
-        if part not in self._ordered:
+    def _to_evaluate(self, part: str, place: Place, *, mixed: bool) -> Iterator[Minibatch]:
+        """Iterate over the samples of a part, in their order or mixed; they are moved to the device once."""
+        if (part, mixed) not in self._evaluated:
             split = self.dataset.splits[part]
-            self._ordered[part] = Batches(
+            self._evaluated[part, mixed] = Batches(
                 split,
                 batch_size=min(samples_at_once(split.shape, EVALUATION_BATCH) * place.world, len(split)),
+                shuffle=mixed,
                 device=place.device,
                 normalize=self.dataset.normalize,
                 rank=place.rank,
                 world=place.world,
             )
-        return self._ordered[part].epoch(0)
+        return self._evaluated[part, mixed].epoch(0)
 
     def evaluate(self, model: Model, part: str, place: Place) -> Evaluation:
-        """Compute the scores of all samples of a part and their summary metrics."""
-        return self._evaluation(
-            *self._scored(lambda batch: model.objective.scores(_outputs(model, batch)), part, place)
-        )
+        """Compute the scores of all samples of a part and their summary metrics.
+
+        If the backbone is in training mode, batches are mixed: with the statistics of a batch of one class, as in a test set
+        that is sorted by class, batch normalization would remove what tells this class from others.
+        """
+
+        def score(batch: Minibatch) -> Tensor:
+            return model.objective.scores(_outputs(model, batch))
+
+        return self._evaluation(*self._scored(score, part, place, mixed=model.backbone.training))
 
     def evaluate_members(self, fleet: FleetModel, part: str, place: Place) -> list[Evaluation]:
         """Evaluate all members of a fleet at once; the result is one evaluation for each."""
@@ -243,11 +250,13 @@ class Classify(Task):
     def _evaluation(self, scores: Tensor, target: Tensor) -> Evaluation:
         return Evaluation(metrics.summary(scores, target, self.taxonomy), {"scores": scores, "target": target})
 
-    def _scored(self, score: Callable[[Minibatch], Tensor], part: str, place: Place) -> tuple[Tensor, Tensor]:
+    def _scored(
+        self, score: Callable[[Minibatch], Tensor], part: str, place: Place, *, mixed: bool = False
+    ) -> tuple[Tensor, Tensor]:
         """Return the scores (n, ...) of all samples of a part in their order, and their targets, on the CPU."""
         moved: list[list[Tensor]] = []
         waiting: list[list[Tensor]] = []  # on the device, so that batches do not wait for each other
-        for batch in self._in_order(part, place):
+        for batch in self._to_evaluate(part, place, mixed=mixed):
             fields = (score(batch), batch.targets, batch.index, batch.weight)
             waiting.append([place.gather(field).flatten(0, 1) for field in fields])
             if sum(fields[0].numel() for fields in waiting) > MOST_WAITING:
