@@ -1,5 +1,6 @@
 """What a newcomer types first: `compare DATA` and `train DATA` without objectives, lists and shell completion."""
 
+import io
 import json
 import sys
 from pathlib import Path
@@ -333,6 +334,29 @@ def test_bars_of_several_runs_share_one_display(monkeypatch):
         assert one.bar.live.is_started
     assert not one.bar.live.is_started
     assert Bars("three", 1, 1).bar is not one.bar
+
+
+def test_a_status_stands_above_the_bars(monkeypatch):
+    pytest.importorskip("rich")
+    from labelkin.cli._show import say_status
+    from labelkin.training._progress import Bars
+
+    class Terminal(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("rich._console", None)  # which knows whether there was a terminal when it was made
+    monkeypatch.setattr("sys.stderr", screen := Terminal(io.BytesIO(), encoding="utf-8"))
+    monkeypatch.setattr("sys.stdout", screen)  # as commands redirect it while they train
+    with Bars("one", 2, 5) as one, Bars("two", 2, 5):
+        one.bar.refresh()
+        say_status("[1/2] zero  90 %")
+    screen.flush()
+    before, _, after = screen.buffer.getvalue().decode().partition("[1/2] zero  90 %")
+    assert before.endswith("\x1b[2K")  # the bars are erased first, and drawn again below
+    assert "one" in before
+    assert "one" in after
 
 
 # Lists and completion

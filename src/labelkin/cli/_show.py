@@ -30,9 +30,9 @@ def say(text: str) -> None:
 
 
 def say_status(text: str) -> None:
-    """Print a status message to stderr. With several processes, only the first prints."""
+    """Print a status message to stderr, above the progress bars. With several processes, only the first prints."""
     if _first_process():
-        typer.echo(visible(text), err=True)
+        print(visible(text), file=sys.stderr, flush=True)  # typer.echo writes past rich, into the middle of a bar
 
 
 def say_problems(problems: Sequence[str]) -> None:
