@@ -98,6 +98,9 @@ def reasons(claim: MainClaim, ruling: Ruling, found: Evidence | None, covered: C
         words += [other for other in [found.judged.conditions.other.get(claim.of[0])] if other is not None]
     if ruling.reason:
         words.append(ruling.reason)
+    if found is not None and found.beside is not None:
+        _, numbers, count = judge_claim(claim, found.beside)
+        words += [] if count == "0" else [f"evaluated as in the paper: {numbers}"]
     if claim.why is not None and ruling.as_claimed is not True:
         words.append(f"{'caution' if ruling.verdict == UNMEASURED else 'possible cause'}: {claim.why}")
     elif ruling.as_claimed is False and not words:

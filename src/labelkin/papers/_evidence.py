@@ -15,6 +15,7 @@ from labelkin.runs import Record, Results, current_options, describe_objectives
 
 UNTRAINED = "untrained"  # the subfolder of results/ for tables and figures that need no training
 SCALED = ("epochs", "milestones")  # settings in which a run may differ from the recipe
+CLEAN, AS_PUBLISHED = "clean", "as-published"  # protocols
 DATA = {"label_noise": 0.0, "classes": None, "encoder": None}  # data options in which it may not, with their defaults
 
 
@@ -26,8 +27,15 @@ class Matched(NamedTuple):
     further: list[Record]  # runs that belong to no cell
 
 
-def match(recipe: Recipe, records: Iterable[Record]) -> Matched:
-    """Assign runs to the cells of a recipe by their configurations."""
+def protocol_of(record: Record) -> str:
+    """Return the protocol of a run: "as-published" if the test set chose its epoch or its batch statistics, else "clean"."""
+    chosen_by_test = record.settings.get("report") == "best-test"
+    return AS_PUBLISHED if chosen_by_test or record.settings.get("evaluation") == "batch-statistics" else CLEAN
+
+
+def match(recipe: Recipe, records: Iterable[Record], protocol: str = "clean") -> Matched:
+    """Assign runs of one protocol to the cells of a recipe by their configurations."""
+    added = recipe.as_published if protocol == AS_PUBLISHED else {}
     defaults = {summary.name: summary.options for summary in describe_objectives()}
     found = Matched({}, {}, [])
     for record in records:
@@ -35,7 +43,7 @@ def match(recipe: Recipe, records: Iterable[Record]) -> Matched:
             (part, row)
             for part in recipe.parts
             for row, options in part.plan.get("objectives", {}).items()
-            if _belongs(record, part, options, defaults)
+            if _belongs(record, part, {**options, **added.get(options["objective"], {})}, defaults)
         ]
         for part, row in places:
             found.runs.setdefault(part.column, {}).setdefault(row, []).append(_run(record, row))
@@ -131,6 +139,7 @@ class Evidence(NamedTuple):
     further: list[Record]  # runs in the files that belong to no cell
     files: list[Results]
     untrained: list[Untrained]
+    beside: "Evidence | None" = None  # of the protocol "as-published", if there are runs of both protocols
 
 
 def evidence(found: Sequence[Results], untrained: Sequence[Untrained] = ()) -> dict[str, Evidence]:
@@ -147,11 +156,17 @@ def evidence(found: Sequence[Results], untrained: Sequence[Untrained] = ()) -> d
 
 
 def _evidence(found: Recipe, files: list[Results], untrained: list[Untrained]) -> Evidence:
-    runs = [run for results in files for run in results.runs]
-    matched = match(found, runs)
+    """Return the evidence of the clean protocol, with that of the other one beside it, or the only one there is."""
+    protocols = {protocol_of(run) for results in files for run in results.runs} or {CLEAN}
+    first, *second = (_of_protocol(found, files, untrained, name) for name in sorted(protocols, reverse=True))
+    return first._replace(beside=second[0]) if second else first
+
+
+def _of_protocol(found: Recipe, files: list[Results], untrained: list[Untrained], protocol: str) -> Evidence:
+    own = [results for results in files if any(protocol_of(run) == protocol for run in results.runs)]
+    matched = match(found, [run for one in own for run in one.runs if protocol_of(run) == protocol], protocol)
     cells = {**matched.runs, **{column: rows for one in untrained for column, rows in one.runs.items()}}
-    as_published = any(run.settings.get("report") == "best-test" for run in runs)
-    judged = assess(found, cells, Conditions("as-published" if as_published else "clean", other=matched.other))
+    judged = assess(found, cells, Conditions(protocol, other=matched.other))
     if untrained:  # checks that need the data were made when the file was written
         judged = judged._replace(claims=[claim for one in untrained for claim in one.claims])
-    return Evidence(judged, cells, matched.further, files, untrained)
+    return Evidence(judged, cells, matched.further, own, untrained)

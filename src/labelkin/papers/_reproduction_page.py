@@ -64,12 +64,17 @@ def _heading(one: Evidence) -> str:
 
 def _section(one: Evidence) -> str:
     """Return the section of a table or figure, with the runs of all results files for it."""
+    found = one.judged.recipe
+    first = f"## {_heading(one)}\n\nPaper {found.paper}, {found.published.source}. {_measurements(one)}"
+    return first if one.beside is None else f"{first}\n\n### {found.id}, {PUBLISHED}\n\n{_measurements(one.beside)}"
+
+
+def _measurements(one: Evidence) -> str:
+    """Return what was measured under one protocol."""
     judged = one.judged
     found = judged.recipe
     lines = [
-        f"## {_heading(one)}",
-        "",
-        f"Paper {found.paper}, {found.published.source}. {summary(judged)}",
+        summary(judged),
         "",
         *_tables(judged),
         *_notes(judged),
@@ -137,6 +142,7 @@ def _further(records: Sequence[object]) -> str:
 
 
 OVERVIEW = "All tables and figures"
+PUBLISHED = "evaluated as in the paper"
 
 
 def _overview(covered: dict[str, Coverage]) -> str:
