@@ -10,7 +10,7 @@ from pathlib import Path
 from labelkin._files import write_text
 from labelkin.papers._choosing import choosing_page
 from labelkin.papers._coverage import coverage, coverage_file, coverage_text
-from labelkin.papers._evidence import evidence, read_untrained
+from labelkin.papers._evidence import evidence, read_untrained, without_published
 from labelkin.papers._leaderboard import leaderboard_page
 from labelkin.papers._reproduction_page import reproduction_page
 from labelkin.papers._settings import results_page
@@ -33,11 +33,12 @@ def documents(results: str | os.PathLike[str]) -> dict[str, str]:
         ['results.md', 'reproduction.md', 'choosing.md', 'leaderboard.md']
     """
     files = read_results(results)
+    clean = without_published(files)
     return {
         "results.md": results_page(files),
         "reproduction.md": reproduction_page(files, read_untrained(results)),
-        "choosing.md": choosing_page(files),
-        "leaderboard.md": leaderboard_page(files),
+        "choosing.md": choosing_page(clean),
+        "leaderboard.md": leaderboard_page(clean),
     }
 
 

@@ -33,6 +33,12 @@ def protocol_of(record: Record) -> str:
     return AS_PUBLISHED if chosen_by_test or record.settings.get("evaluation") == "batch-statistics" else CLEAN
 
 
+def without_published(found: Iterable[Results]) -> list[Results]:
+    """Return the results without runs that the test set influenced, which recommend nothing."""
+    clean = (one._replace(runs=[run for run in one.runs if protocol_of(run) == CLEAN]) for one in found)
+    return [one for one in clean if one.runs]
+
+
 def match(recipe: Recipe, records: Iterable[Record], protocol: str = "clean") -> Matched:
     """Assign runs of one protocol to the cells of a recipe by their configurations."""
     added = recipe.as_published if protocol == AS_PUBLISHED else {}

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from labelkin._checks import counted
 from labelkin.comparison import DECIDING, REFERENCE, Row, decides_on_cost, paired
+from labelkin.papers._evidence import without_published
 from labelkin.papers._format import UNDEFINED, markdown_table
 from labelkin.papers._settings import Setting, by_objective, outcome, points, settings_of
 from labelkin.runs import Results, read_results
@@ -206,7 +207,7 @@ def method_evidence(results: str | os.PathLike[str]) -> dict[str, str]:
     Args:
         results: The folder of the results files.
     """
-    found = by_objective(settings_of(read_results(results)))
+    found = by_objective(settings_of(without_published(read_results(results))))
     return {name: markdown_table(HEADINGS, [_line(*pair) for pair in pairs]) for name, pairs in found.items()}
 
 
