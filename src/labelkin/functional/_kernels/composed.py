@@ -12,8 +12,11 @@ from labelkin.functional._kernels import cpu_classes, cpu_leaves
 def leaves(logits: Tensor, operands: Sequence[Tensor], options: Sequence[float]) -> Tensor:
     ordered = logits.index_select(1, operands[1]) if operands[1].numel() else logits
     ordered = ordered if ordered.dtype == torch.float64 else ordered.float()
-    lo, hi, length = cpu_leaves.intervals(operands)
-    return cpu_leaves.path_loss(cpu_leaves.exact(ordered, lo, hi), length, options, cpu_leaves.lowest(logits.dtype))
+    at = [part.cpu() for part in operands[:6]]
+    ends, weight = (
+        torch.from_numpy(part).to(logits.device) for part in (cpu_leaves.cuts(at), cpu_leaves.weights(at, options))
+    )
+    return cpu_leaves.path_loss(cpu_leaves.exact(ordered, ends), weight, cpu_leaves.lowest(logits.dtype))
 
 
 def nodes(logits: Tensor, operands: Sequence[Tensor], options: Sequence[float]) -> Tensor:
