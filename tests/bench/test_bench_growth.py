@@ -87,7 +87,9 @@ def test_loading_reads_every_image_once(tmp_path):
     options = ["--images", "24", "--size", "40", "--batch", "7", "--workers", "0", "--repeats", "1"]
     printed = CliRunner().invoke(app, ["loading", *options, "-o", str(out)])
     assert printed.exit_code == 0, printed.output
-    (row,) = json.loads(out.read_text())["rows"]
+    found = json.loads(out.read_text())
+    (row,) = found["rows"]
+    assert found["machine"]["threads"] == 1  # as in training
     assert row["sizes"]["images"] == 24
     assert row["per_second"] == pytest.approx(24 / row["ours"]["median"])
     assert "in the process" in printed.stdout

@@ -13,7 +13,7 @@ import torch
 from labelkin._checks import check_count, counted
 from labelkin._extras import require
 from labelkin.bench._growth import Compared, Comparison, Growth, Measure, measured
-from labelkin.bench._measure import machine
+from labelkin.bench._measure import machine, one_thread
 from labelkin.data import Batches, FileSplit, Flip, Normalize, PadCrop, load
 
 CLASSES = 5
@@ -28,7 +28,8 @@ def time_loading(
     """Time an epoch over JPEG files: decode, resize, crop at a random position, flip and normalize.
 
     The files, 500 x 375 pixels, are written to a temporary folder. Starting the worker processes is part of an epoch. Batches
-    end on the GPU if there is one, where labelkin augments and normalizes them.
+    end on the GPU if there is one, where labelkin augments and normalizes them. torch has one thread, the default of training:
+    with more, augmentation on the CPU competes with the worker processes for the cores.
 
     Args:
         images: number of images.
@@ -53,7 +54,7 @@ def time_loading(
     check_count("repeats", repeats)
     sizes = {"images": images, "pixels a side": size, "images a batch": batch}
     notes = [] if find_spec("torchvision") is not None else ["torchvision is not installed"]
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, one_thread():
         write_images(Path(folder), images)
         split = _split(Path(folder), size)
         time = partial(measured, repeats=repeats, cuda=False, warm_up=1)
@@ -68,7 +69,8 @@ def time_loading(
         steps = [images // 4, images // 2, images]
         parts = [split.take(torch.arange(step) * (images // step)) for step in steps]
         seconds = [time(partial(_ours, part, batch, workers[0])).timing.median for part in parts]
-    return Comparison("loading", machine(_device()), rows, [Growth(rows[0].case, "images", steps, seconds)], notes)
+        growth = Growth(rows[0].case, "images", steps, seconds)
+        return Comparison("loading", machine(_device()), rows, [growth], notes)
 
 
 def write_images(folder: Path, count: int) -> None:

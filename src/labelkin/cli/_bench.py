@@ -236,7 +236,7 @@ def loading(
     output: Output = None,
     json: Json = False,
 ) -> None:
-    """Time reading, resizing and augmenting JPEG files, compared with torchvision if installed."""
+    """Time reading, resizing and augmenting JPEG files on one thread, compared with torchvision if installed."""
     from labelkin.bench import time_loading
 
     found = time_loading(images=images, size=size, batch=batch, workers=workers or (0, 2), repeats=repeats)
