@@ -68,7 +68,7 @@ class EpochBatches:
         yield from self.task.batches(self.settings, self.place()).epoch(self.module.current_epoch)
 
     def in_order(self, part: str) -> Iterator[Minibatch]:
-        return self.task._in_order(part, self.place())
+        return self.task._to_evaluate(part, self.place(), mixed=False)
 
 
 class Held:
