@@ -31,18 +31,6 @@ from support.requires import skip_unless
 # The checks of scikit-learn that cannot hold, by objective, each with its reason.
 WEIGHT_CHECK = "check_sample_weight_equivalence_on_dense_data"
 EXPECTED_FAILURES = {
-    "adaptive-labels": {
-        WEIGHT_CHECK: (
-            "The label of a sample is the mean of the other samples of its class, so a sample of weight 2 is left out as "
-            "a whole, while each of two copies is compared with a mean that contains the other copy. The memory of a "
-            "label counts samples, which repeating changes and normalized weights do not. The check holds with "
-            "leave_one_out=False and memory=0."
-        ),
-        "check_class_weight_classifiers": (
-            "The prediction is the nearest label, and a label is the mean of its class. The weight of a class scales the "
-            "loss and cancels in the mean, so even a weight of 1,000 does not draw all predictions to one class."
-        ),
-    },
     "bilt": {
         WEIGHT_CHECK: (
             "Batch norm between the levels counts samples, not their weights: a sample of weight 2 has one part in the "
@@ -90,7 +78,8 @@ def test_scikit_learns_own_checks_of_the_other_objectives(estimator: KinClassifi
 
 
 @pytest.mark.long
-def test_adaptive_labels_fail_the_weight_check_for_the_reason_given():
+def test_the_weight_check_fails_for_the_reason_given():
+    """With `preset="memory"`, a label is the mean of the other samples of its class: a copy changes it, a weight does not."""
     checks = {check.func.__name__: check for _, check in estimator_checks_generator(KinClassifier())}
     check = checks[WEIGHT_CHECK]
     with pytest.raises(AssertionError, match="not equivalent"):
