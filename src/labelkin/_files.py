@@ -37,6 +37,7 @@ RUN_FILES = frozenset(
     }
 )
 EVENTS = "tensorboard"  # the subfolder of a run with TensorBoard's event files
+SEPARATORS = ",;\t|"  # of the columns of .csv files
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
@@ -181,9 +182,6 @@ def remove_run(path: str | os.PathLike[str]) -> list[str]:
 def is_full(error: OSError) -> bool:
     """Return whether the error means that the disk is full or the user's quota is used up."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
-
-
-SEPARATORS = ",;\t|"  # of the columns of .csv files
 
 
 def separator_of(header: str) -> str:

@@ -28,13 +28,14 @@ class Matched(NamedTuple):
 
 
 def protocol_of(record: Record) -> str:
-    """Return the protocol of a run: "as-published" if the test set chose its epoch or its batch statistics, else "clean"."""
-    chosen_by_test = record.settings.get("report") == "best-test"
-    return AS_PUBLISHED if chosen_by_test or record.settings.get("evaluation") == "batch-statistics" else CLEAN
+    """Return "as-published" for a run that reports its best test epoch or is evaluated in training mode, else "clean"."""
+    settings = record.settings
+    published = settings.get("report") == "best-test" or settings.get("evaluation") == "batch-statistics"
+    return AS_PUBLISHED if published else CLEAN
 
 
 def without_published(found: Iterable[Results]) -> list[Results]:
-    """Return the results without runs that the test set influenced, which recommend nothing."""
+    """Return the results of the clean protocol; the test set influences the others, so no recommendation may rest on them."""
     clean = (one._replace(runs=[run for run in one.runs if protocol_of(run) == CLEAN]) for one in found)
     return [one for one in clean if one.runs]
 
