@@ -604,7 +604,7 @@ ROOM_MUTANTS = [
     ),
     Mutant(
         "stdlib: copies of a function are on both sides of the split",
-        "data/_sets/stdlib.py",
+        "data/_sets/distinct_texts.py",
         "if copies[digest] == 1), key",
         "if True), key",
         "test_stdlib.py -k one_side",
@@ -619,7 +619,7 @@ ROOM_MUTANTS = [
     Mutant(
         "stdlib: the set is known by its name alone",
         "data/_fingerprint.py",
-        'return f"{data}:{source.digest()}"',
+        'return f"{data}:{content}"',
         "return data",
         "test_stdlib.py -k content",
     ),
@@ -650,6 +650,20 @@ ROOM_MUTANTS = [
         "len(texts[code]) >= FEWEST]",
         "len(texts[code]) >= FEWEST - 1]",
         "test_text_trees.py -k test_naics2012",
+    ),
+    Mutant(
+        "wordnet: a definition has its examples of use",
+        "structure/_wordnet.py",
+        """gloss.decode().partition('; "')[0].strip()""",
+        "gloss.decode().strip()",
+        "test_wordnet_definitions.py",
+    ),
+    Mutant(
+        "wordnet: the class of a definition is the last noun above it",
+        "data/_sets/definitions.py",
+        "synset.above[0], []",
+        "synset.above[-1], []",
+        "test_wordnet_definitions.py",
     ),
     Mutant(
         "clinc150: the queries out of scope are those of another split",

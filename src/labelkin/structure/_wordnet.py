@@ -25,11 +25,13 @@ _SYSTEM = Path("/usr/share/wordnet")  # Debian's wordnet-base
 
 
 class Synset(NamedTuple):
-    """A set of synonyms. `name` is that of its first word, as in `car.n.01`; `above` has the offsets of its hypernyms."""
+    """A set of synonyms. `name` is that of its first word, as in `car.n.01`; `above` has the offsets of its hypernyms, and
+    `definition` explains it, without the examples of use."""
 
     name: str
     words: tuple[str, ...]
     above: tuple[int, ...]
+    definition: str
 
 
 class WordNet:
@@ -91,6 +93,14 @@ class WordNet:
             )
         return offsets[number - 1]
 
+    def offsets(self) -> Iterator[int]:
+        """Yield the offsets of all synsets, in the order of the database."""
+        start = 0
+        while start < len(self._data):
+            if self._data[start] != ord(" "):  # the lines of the license are indented
+                yield int(self._data[start : self._data.find(b" ", start)])
+            start = self._data.find(b"\n", start) + 1 or len(self._data)
+
     def synset(self, offset: int) -> Synset:
         """Return the synset at an offset of `data.noun`."""
         if offset not in self._synsets:
@@ -99,7 +109,8 @@ class WordNet:
 
     def _read(self, offset: int) -> Synset:
         line = self._data[offset : self._data.find(b"\n", offset)]
-        fields = line.partition(b" | ")[0].split()
+        entry, _, gloss = line.partition(b" | ")
+        fields = entry.split()
         if not fields or fields[0] != b"%08d" % offset:
             raise InputError(
                 f"{self._files}: data.noun and index.noun belong to different databases (at offset {offset})."
@@ -109,7 +120,9 @@ class WordNet:
         pointers = fields[5 + 2 * count :]
         above = [int(pointers[i + 1]) for i in range(0, len(pointers) - 3, 4) if pointers[i] in _HYPERNYMS]
         lemma = words[0].lower()
-        return Synset(f"{lemma}.n.{self._offsets(lemma).index(offset) + 1:02d}", words, tuple(dict.fromkeys(above)))
+        name = f"{lemma}.n.{self._offsets(lemma).index(offset) + 1:02d}"
+        definition = gloss.decode().partition('; "')[0].strip()
+        return Synset(name, words, tuple(dict.fromkeys(above)), definition)
 
     def _steps_up(self, offset: int) -> dict[int, int]:
         """Return all synsets above a synset and itself, with the least number of steps."""

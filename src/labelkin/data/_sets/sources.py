@@ -11,6 +11,7 @@ from labelkin.data._dataset import RawDataset
 from labelkin.data._encoders.hashed import CODE
 from labelkin.data._locate import Download, Place, find_files, find_or_download
 from labelkin.data._sets.cifar import VERSIONS, cifar_at, read_cifar
+from labelkin.data._sets.definitions import DEFINITIONS, definitions_digest, read_definitions
 from labelkin.data._sets.images import (
     DIGITS,
     FASHION,
@@ -47,7 +48,8 @@ class Source(NamedTuple):
         options: Options of `load` that `read` takes.
         tree: Name of its tree, if the package contains one.
         encoder: Encoder of its texts, if it is not the default one.
-        digest: Function that returns a digest of its content, for a dataset that differs between machines.
+        digest: Function that returns a digest of its content, for a dataset that differs between machines, or None if the
+            dataset is missing.
 
     Example:
         >>> from labelkin.data import DATASETS
@@ -61,7 +63,7 @@ class Source(NamedTuple):
     options: tuple[str, ...] = ()
     tree: str | None = None
     encoder: str | None = None
-    digest: Callable[[], str] | None = None
+    digest: Callable[[], str | None] | None = None
 
 
 def _idx_place(folder: str, other: str, url: str, checksums: tuple[str, ...], fixed: tuple[str, ...] = ()) -> Place:
@@ -186,6 +188,13 @@ DATASETS: dict[str, Source] = {
     ),
     "naics2012": Source("18,784 activities of 894 industries in 5 levels", NAICS2012, read_naics2012, ("encoder",)),
     "trec": Source("5,943 questions of 50 types in 6 groups", TREC, read_trec, ("encoder",)),
+    "wordnet": Source(
+        "18,524 definitions of nouns of 304 kinds, in WordNet's tree",
+        DEFINITIONS,
+        read_definitions,
+        ("encoder",),
+        digest=definitions_digest,
+    ),
     "stdlib": Source(
         "functions of Python's standard library by module, in the chapters of its reference",
         INSIDE,

@@ -8,8 +8,7 @@ import ast
 import json
 import sys
 import sysconfig
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
@@ -21,6 +20,7 @@ from labelkin._files import write_bytes
 from labelkin.data._dataset import RawDataset
 from labelkin.data._encoders.cache import cache_root
 from labelkin.data._readers.texts import TextRow, text_set
+from labelkin.data._sets.distinct_texts import TESTED, split_texts
 from labelkin.structure import Taxonomy
 
 CHAPTERS: dict[str, str] = {
@@ -82,7 +82,6 @@ IMPLEMENTED_BY = {
 
 NAME = "stdlib"
 FEWEST, MOST = 20, 150  # different functions of a module: with fewer it is left out, and of more these many are kept
-TESTED = 0.2  # share of each module's functions in the test split
 REVISION = 1  # raise it when the same files give other texts, so that the old cache is ignored
 ROOT = "standard library"
 TESTS = {"test", "tests"}
@@ -165,36 +164,11 @@ def module_of(name: str) -> str | None:
 
 def rows_of(sources: Iterable[tuple[str, bytes]]) -> list[TextRow]:
     """Return the rows of the set from (module, source) pairs in any order."""
-    functions: dict[str, dict[bytes, str]] = {}
+    functions: dict[str, list[str]] = {}
     for module, source in sources:
         texts = (normalized(function) for function in outer_functions(ast.parse(source)))
-        functions.setdefault(module, {}).update((sha256(text.encode()).digest(), text) for text in texts)
-    kept = {
-        module: dict(sorted(found.items())[:MOST])
-        for module, found in sorted(functions.items())
-        if len(found) >= FEWEST
-    }
-    tested = tested_digests(kept.values())
-    return [
-        TextRow(module, text, "test" if digest in tested else "train")
-        for module, found in kept.items()
-        for digest, text in found.items()
-    ]
-
-
-def tested_digests(modules: Collection[Collection[bytes]]) -> set[bytes]:
-    """Return the digests of the functions in the test split, given those of each module.
-
-    The digest alone decides about a function of several modules. Then each module is filled up to a fifth, in the order of the
-    reversed digests, which is independent of the order in which functions were kept.
-    """
-    copies = Counter(digest for module in modules for digest in module)
-    tested = {digest for digest, count in copies.items() if count > 1 and digest[-1] < 256 * TESTED}
-    for module in modules:
-        left = max(round(TESTED * len(module)) - len(tested.intersection(module)), 0)
-        alone = sorted((digest for digest in module if copies[digest] == 1), key=lambda digest: digest[::-1])
-        tested.update(alone[:left])
-    return tested
+        functions.setdefault(module, []).extend(texts)
+    return split_texts(functions, fewest=FEWEST, most=MOST)
 
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
