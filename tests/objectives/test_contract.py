@@ -39,7 +39,9 @@ TERMS = {
 }
 MORE_TERMS = {
     **{
-        str(case): {"embedding"} for case in CASES if case.objective == "kin" and case.variant not in ("plain", "costs")
+        str(case): {"embedding"}
+        for case in CASES
+        if case.objective == "kin" and case.variant not in ("plain", "costs", "tree-head")
     },
     "unit-sphere-plain": {"cross_entropy"},
     "unit-sphere-plain-tree-terms": {"cross_entropy"},
