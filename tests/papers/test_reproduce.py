@@ -14,7 +14,7 @@ from labelkin.functional import tree_index
 from labelkin.models import BACKBONES
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.papers import _format as text
-from labelkin.papers import recipe, recipe_ids, reproduce
+from labelkin.papers import _run_recipe, recipe, recipe_ids, reproduce
 from labelkin.papers._assess import Conditions, assess, summary
 from labelkin.papers._claims import check
 from labelkin.papers._coverage import known_coverage
@@ -398,6 +398,17 @@ def test_a_spent_budget_begins_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
     words = {c.verdict.words for c in found.cells if c.column == "Fashion MNIST / ResNet50" and c.row == "One-hot"}
     assert words == {"not run: the time budget was used up"}
+
+
+def test_the_columns_of_a_table_are_trained_together(tmp_path, monkeypatch):
+    skip_unless(at_hand("fashion-mnist"), "Fashion-MNIST", "data")
+    calls = []
+    monkeypatch.setattr(_run_recipe, "execute", lambda plans, *_, **how: calls.append((list(plans), how["jobs"])))
+    columns = ["Fashion MNIST / ResNet50", "Fashion MNIST / EfficientNetB0"]
+    monkeypatch.setattr(_run_recipe, "find_spec", lambda name: True)  # timm is not needed to plan
+    with pytest.raises(AttributeError):  # there is no outcome
+        reproduce("001-table1", columns=columns, jobs=2, store=tmp_path)
+    assert calls == [(columns, 2)]
 
 
 # The command

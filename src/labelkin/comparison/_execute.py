@@ -114,7 +114,7 @@ def describe_plan(plan: Plan, store: Path) -> str:
 
 
 def execute(
-    plan: Plan,
+    plan: Plan | Mapping[str, Plan],
     store: str | os.PathLike[str] = "runs",
     *,
     jobs: int = 1,
@@ -128,12 +128,13 @@ def execute(
     progress: Callable[[str, int, int], Progress] = lambda title, epochs, steps: Silent(),
     say: Callable[[str], None] = lambda line: None,
 ) -> Outcome:
-    """Train the runs of a plan that are not finished.
+    """Train the runs of a plan, or of several, that are not finished.
 
     Several processes may work on one store: if another process trains a run, this one waits for it.
 
     Args:
-        plan: The plan.
+        plan: The plan, or several plans by name. The runs of several plans share the processes of `jobs`, so that no plan has
+            to wait for the last run of another.
         store: The folder of the runs.
         jobs: The number of runs to train at once, each in its own process.
         fleet: The maximum number of runs to train as one batched model. Runs can be trained together if they differ only in the
@@ -160,7 +161,8 @@ def execute(
     """
     folder = Path(store)
     check_how(folder, jobs=jobs, fleet=fleet, mps=mps, engine=engine, keep=keep)
-    runs = _once(plan.runs())
+    plans = plan if isinstance(plan, Mapping) else {"": plan}
+    runs = _once([replace(run, part=name) for name, one in plans.items() for run in one.runs()])
     waiting = [run for run in runs if not is_finished(folder, run)]
     check_contents([folder / run.name for run in runs if is_finished(folder, run)])
     for run in runs:
@@ -170,7 +172,8 @@ def execute(
     check_runs(waiting, cache)
     folder.mkdir(parents=True, exist_ok=True)
     drop_lost_tokens(folder)
-    say(describe_plan(plan, folder))
+    for name, one in plans.items():
+        say(f"{name}: {describe_plan(one, folder)}" if name else describe_plan(one, folder))
     work = Work(folder, waiting, budget, say, at_once=jobs, weights=keep == "weights")
     if waiting:
         with _environment(mps=mps) as environment:

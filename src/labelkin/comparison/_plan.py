@@ -72,6 +72,7 @@ class Planned:
         label: The row of the comparison that it belongs to.
         spec: The configuration of the run.
         chosen: The names of the options that come from a grid.
+        part: The name of its plan, if several plans are executed together.
 
     Example:
         >>> from labelkin.comparison import Plan
@@ -83,6 +84,7 @@ class Planned:
     label: str
     spec: RunSpec
     chosen: tuple[str, ...] = ()
+    part: str = ""
 
     @cached_property
     def id(self) -> str:
@@ -98,7 +100,8 @@ class Planned:
     def title(self) -> str:
         """The label with the values from a grid, the seed and the fold, such as `"label-embedding tau=3 seed 0"`."""
         fold = self.spec.data_options.get("fold")
-        return f"{self.point} seed {self.spec.settings.seed}{'' if fold is None else f' fold {fold}'}"
+        part = f"{self.part}: " if self.part else ""
+        return f"{part}{self.point} seed {self.spec.settings.seed}{'' if fold is None else f' fold {fold}'}"
 
     @property
     def point(self) -> str:

@@ -185,7 +185,7 @@ def _check_words(argument: str, words: Sequence[str] | None, names: Sequence[str
 
 
 class _Work:
-    """Run the parts of a recipe, one after another, within one time budget."""
+    """Run the parts of a recipe together, within one time budget."""
 
     def __init__(self, found: Recipe, wanted: Wanted, engine: Engine) -> None:
         self.recipe, self.wanted, self.engine = found, wanted, engine
@@ -198,23 +198,25 @@ class _Work:
         published = self.recipe.published
         if self.recipe.timing is not None and isinstance(published, Table):
             self.runs = time_hierarchical(published)
-        for part in self.recipe.parts:
-            self._run_part(part)
+        planned = {part.column: plan for part in self.recipe.parts if (plan := self._plan_of(part)) is not None}
+        self._run(planned)
+        self._run({part.column: plan for part in self.recipe.parts if (plan := self._reusing(part)) is not None})
         wanted = self.wanted
         conditions = Conditions(wanted.protocol, wanted.scale, wanted.subset, self.other, self.not_run)
         return assess(self.recipe, self.runs, conditions)
 
-    def _run_part(self, part: Part) -> None:
+    def _plan_of(self, part: Part) -> Plan | None:
+        """Return the plan of a part, or None if it is not run; note why, and how its backbone differs from the paper's."""
         reason = self._reason_not_to(part)
         if reason is not None:
             self.not_run[part.column] = reason
-            return
+            return None
         if not part.plan:
-            return
+            return None
         backbone, other = backbone_for(part, self.wanted)
         if backbone is None:
             self.not_run[part.column] = str(other)
-            return
+            return None
         if other is not None:
             self.other[part.column] = other
         plan = plan_for(self.recipe, part, self.wanted, backbone=backbone)
@@ -222,13 +224,9 @@ class _Work:
         self.not_run |= {
             f"{part.column} / {row}": NOT_REQUESTED for row in part.plan["objectives"] if row not in labels
         }
-        if plan is None:
-            return
-        self.engine.say(f"{part.column}: {other or backbone}")
-        self._run_plan(part, plan)
-        reusing = self._reusing(part, backbone)
-        if reusing is not None:
-            self._run_plan(part, reusing)
+        if plan is not None:
+            self.engine.say(f"{part.column}: {other or backbone}")
+        return plan
 
     def _reason_not_to(self, part: Part) -> str | None:
         if part.not_run is not None:
@@ -239,12 +237,13 @@ class _Work:
         missing = [name for name in part.needs if name not in available]
         return f"needs {', '.join(missing)}, which is not available" if missing else None
 
-    def _run_plan(self, part: Part, plan: Plan) -> None:
+    def _run(self, plans: Mapping[str, Plan]) -> None:
+        """Train the runs of the plans of several columns together, and collect the results."""
         engine = self.engine
         left = None if engine.budget is None else max(0.0, engine.budget - (monotonic() - self.begun))
-        if left != 0.0:
+        if plans and left != 0.0:
             outcome = execute(
-                plan,
+                plans,
                 engine.store,
                 jobs=engine.jobs,
                 fleet=engine.fleet,
@@ -256,11 +255,13 @@ class _Work:
                 say=engine.say,
             )
             for run, why in outcome.failed:
-                self.not_run[f"{part.column} / {run.label}"] = f"failed: {why}"
-        if left is not None:
-            self.not_run.setdefault(part.column, "the time budget was used up")
-        for record in self._records(plan):
-            self.runs.setdefault(part.column, {}).setdefault(record.label, []).append(self._run(record))
+                self.not_run[f"{run.part} / {run.label}"] = f"failed: {why}"
+        for column, plan in plans.items():
+            if left is not None:
+                self.not_run.setdefault(column, "the time budget was used up")
+            for record in self._records(plan):
+                found = self._measured(record)
+                self.runs.setdefault(column, {}).setdefault(record.label, []).append(found)
 
     def _records(self, plan: Plan) -> Iterator[Record]:
         """Yield the finished runs of a plan under the labels of its arms; for a grid, those of the best point."""
@@ -271,7 +272,7 @@ class _Work:
         for record in best_grid_points(planned, finished):
             yield record._replace(label=next(label for label in arms if record.label.startswith(label)))
 
-    def _run(self, record: Record) -> Run:
+    def _measured(self, record: Record) -> Run:
         history = record.history()
         published = self.recipe.published
         wanted = [*published.measures] if isinstance(published, Table) else []
@@ -287,7 +288,7 @@ class _Work:
             record=record,
         )
 
-    def _reusing(self, part: Part, backbone: str) -> Plan | None:
+    def _reusing(self, part: Part) -> Plan | None:
         """Return the plan of the row that uses the embedding which another row's first seed learned."""
         reuse = self.recipe.reuse.get(part.column)
         learned = self.runs.get(part.column, {}).get(reuse["learned_by"]) if reuse is not None else None
@@ -295,7 +296,8 @@ class _Work:
             return None
         row = {"objective": "pretrained-label-embedding", "embedding": embedding_of(learned[0])}
         part = part._replace(plan={**part.plan, "objectives": {reuse["row"]: row}, "reference": reuse["row"]})
-        return plan_for(self.recipe, part, self.wanted, backbone=backbone)
+        backbone, _ = backbone_for(part, self.wanted)
+        return None if backbone is None else plan_for(self.recipe, part, self.wanted, backbone=backbone)
 
 
 def _finished(path: Path) -> Record | None:
