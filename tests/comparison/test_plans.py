@@ -476,7 +476,9 @@ def test_the_runs_of_several_plans_share_the_processes(tmp_path: Path):
     plans = {name: Plan.from_dict({"objectives": [name], **same}) for name in ("one-hot", "label-smoothing")}
     both = Plan.from_dict({"objectives": ["one-hot", "label-smoothing"], **same})
     said: list[str] = []
-    outcome = execute({"A": plans["one-hot"], "B": plans["label-smoothing"], "C": both}, tmp_path, jobs=2, say=said.append)
+    outcome = execute(
+        {"A": plans["one-hot"], "B": plans["label-smoothing"], "C": both}, tmp_path, jobs=2, say=said.append
+    )
     assert [run.title for run in outcome.finished] == ["A: one-hot seed 0", "B: label-smoothing seed 0"]
     assert said[2].startswith("C: digits x 2 objectives: 2 runs, 0 finished")
     assert len([line for line in said if line.startswith(("[1/2] ", "[2/2] "))]) == 2

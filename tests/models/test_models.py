@@ -15,7 +15,16 @@ from torch import nn
 import labelkin
 from labelkin._checks import InputError
 from labelkin._extras import MissingExtra
-from labelkin.models import BACKBONES, Backbone, Preprocessing, build, default, network_config, preprocessing
+from labelkin.models import (
+    BACKBONES,
+    Backbone,
+    Preprocessing,
+    build,
+    default,
+    is_pretrained,
+    network_config,
+    preprocessing,
+)
 from labelkin.models._blocks import GridPool, PreActivation, bottleneck, conv
 from labelkin.models._mcel_nets import PadShortcut
 
@@ -366,9 +375,18 @@ def test_timm_is_asked_for_features_of_these_channels(stub_timm):
     assert all(m.training for m in net.modules())
 
 
+def test_timm_from_scratch_loads_no_weights_and_expects_no_preprocessing(stub_timm):
+    assert build("timm-scratch:resnet18", (1, 32, 32)).features == 5
+    assert stub_timm == [{"pretrained": False, "num_classes": 0, "in_chans": 1}]
+    assert not is_pretrained("timm-scratch:resnet18")
+    assert preprocessing("timm-scratch:resnet18") is None
+
+
 @pytest.mark.parametrize(
     ("name", "shape", "options", "sentence"),
     [
+        ("timm-scratch:resnet81", CIFAR, {}, r"timm has no model 'resnet81'. Did you mean 'resnet18'"),
+        ("timm-scratch:hf-hub:me/net", CIFAR, {}, r"a model in timm's own list.*got 'hf-hub:me/net'"),
         ("timm:resnet81", CIFAR, {}, r"timm has no model 'resnet81'. Did you mean 'resnet18'"),
         ("timm:resnet18", CIFAR, {}, r"could not be loaded \(no route to the weights\);.*pretrained=False"),
         ("timm:resnet18", (3, 28, 28), {"pretrained": False}, r"'timm:resnet18'.*cannot take \(3, 28, 28\)"),

@@ -38,7 +38,7 @@ DATA = (
 )
 # fmt: on
 PRETRAINED = ("efficientnet-lite0", "efficientnet-lite0-160", "efficientnet-lite0-96")
-LIBRARIES = ("timm:", "hf:")
+LIBRARIES = ("timm:", "timm-scratch:", "hf:")
 
 
 def complete_objective(incomplete: str) -> list[str]:

@@ -28,8 +28,8 @@ class MethodOptions:
     backbone: Annotated[
         str | None,
         Option(
-            help="Network: a name from `labelkin backbones`, timm:NAME or hf:NAME, where NAME may be a folder. "
-            "Default: depends on the data.",
+            help="Network: a name from `labelkin backbones`, timm:NAME or hf:NAME, where NAME may be a folder, "
+            "or timm-scratch:NAME for random weights. Default: depends on the data.",
             rich_help_panel="Method",
             autocompletion=complete_backbones,
         ),

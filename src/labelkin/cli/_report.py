@@ -88,6 +88,14 @@ def reproduce(
         str | None,
         Option(help="Network to use instead of the paper's. Only signs of differences are checked then."),
     ] = None,
+    from_scratch: Annotated[
+        bool,
+        Option(
+            "--from-scratch",
+            help="Start networks from random weights where the paper starts from pretrained ones, which are downloaded. "
+            "Only signs of differences are checked then.",
+        ),
+    ] = False,
     precision: Annotated[
         str, Option(help="Floating-point precision.", metavar="32-true|64-true|bf16-mixed")
     ] = "32-true",
@@ -128,6 +136,7 @@ def reproduce(
             rows=words(rows),
             precision=precision,
             backbone=backbone,
+            from_scratch=from_scratch,
             store=out,
             progress=progress,
             say=say_status,

@@ -6,7 +6,7 @@ import torch
 
 from labelkin._checks import InputError
 from labelkin._extras import MissingExtra
-from labelkin.models._registry import BACKBONES, LIBRARIES, PRETRAINED, build, preprocessing
+from labelkin.models._registry import BACKBONES, PRETRAINED, build, preprocessing
 
 SIDES = (8, 16, 28, 32, 64, 128)
 FEATURES = 512
@@ -52,8 +52,12 @@ def describe_backbones(names: list[str] | None = None) -> list[BackboneSummary]:
     """
     found = [_describe(name) for name in ([*BACKBONES, *PRETRAINED] if names is None else names)]
     if names is None:
-        packages = {"timm": "images, and the package timm", "hf": "images or texts, and the package transformers"}
-        found += [BackboneSummary(f"{library}:NAME", None, None, None, packages[library]) for library in LIBRARIES]
+        needs = {
+            "timm": "images, and the package timm",
+            "hf": "images or texts, and the package transformers",
+            "timm-scratch": "images, and the package timm; random weights",
+        }
+        found += [BackboneSummary(f"{library}:NAME", None, None, None, words) for library, words in needs.items()]
     return found
 
 

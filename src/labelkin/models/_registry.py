@@ -28,7 +28,7 @@ from labelkin.models._blocks import Backbone, Builder, checked_shape
 from labelkin.models._efficientnet import SIDES, efficientnet_lite0, expected_images
 from labelkin.models._preprocessing import Prepare, Preprocessing, hf_preprocessing, takes_texts, timm_preprocessing
 from labelkin.models._residual_head import ResidualHead
-from labelkin.models._third_party import hf_backbone, hf_config, timm_backbone, timm_config
+from labelkin.models._third_party import hf_backbone, hf_config, timm_backbone, timm_config, timm_untrained
 
 __all__ = [
     "BACKBONES",
@@ -55,6 +55,7 @@ BACKBONES: dict[str, Builder] = {
 # Networks whose weights come from a package, each behind an extra.
 PRETRAINED: dict[str, Builder] = {name: partial(efficientnet_lite0, name=name) for name in SIDES}
 LIBRARIES: dict[str, Builder] = {"timm": timm_backbone, "hf": hf_backbone}
+UNTRAINED: dict[str, Builder] = {"timm-scratch": timm_untrained}  # their networks with random weights
 EXPECTED: dict[str, Preprocessing] = {name: expected_images(side) for name, side in SIDES.items()}
 PUBLISHED: dict[str, Callable[[str], Preprocessing | None]] = {"timm": timm_preprocessing, "hf": hf_preprocessing}
 
@@ -67,8 +68,9 @@ def build(
     """Build a backbone by its name.
 
     Args:
-        name: A name of `BACKBONES` or `PRETRAINED`, `timm:NAME` or `hf:NAME`. Followed by `+residual` or
-            `+residual-WIDTH`, the backbone ends in a `ResidualHead`, of its own width or of the given one.
+        name: A name of `BACKBONES` or `PRETRAINED`; `timm:NAME` or `hf:NAME`; `timm-scratch:NAME` for a network of timm with
+            random weights. Followed by `+residual` or `+residual-WIDTH`, the backbone ends in a `ResidualHead`, of its own
+            width or of the given one.
         input_shape: Shape of one input: `(channels, height, width)` or `(features,)`.
         preprocessing: The preprocessing that the backbone's weights expect, usually `preprocessing(name)`. The backbone then
             takes images of 1 or 3 channels and of any size, with pixels from 0 to 1. None does not change the inputs.
@@ -134,7 +136,7 @@ def is_pretrained(name: str | None) -> bool:
         name: A name for `build`, or None.
 
     Returns:
-        True for names of `PRETRAINED`, `timm:NAME` and `hf:NAME`.
+        True for names of `PRETRAINED`, `timm:NAME` and `hf:NAME`, but not for `timm-scratch:NAME`.
 
     Example:
         >>> from labelkin import models
@@ -211,8 +213,8 @@ def _residual_width(name: str, head: str) -> int | None:
 def _builder(name: str) -> Builder:
     """Return the builder of a name."""
     library, colon, inner = name.partition(":")
-    if colon and inner and library in LIBRARIES:
-        return partial(LIBRARIES[library], inner)
+    if colon and inner and library in (builders := {**LIBRARIES, **UNTRAINED}):
+        return partial(builders[library], inner)
     known = {**BACKBONES, **PRETRAINED}
     if name not in known:
         others = " or ".join(f"{library}:NAME" for library in LIBRARIES)

@@ -1,4 +1,4 @@
-"""Encoders of other libraries as backbones: `timm:NAME` and `hf:NAME` (transformers), each optional."""
+"""Encoders of other libraries as backbones: `timm:NAME`, `timm-scratch:NAME` and `hf:NAME` (transformers), each optional."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -49,6 +49,24 @@ def timm_backbone(
     own = {"num_classes": 0, "in_chans": channels, **options}
     encoder = _load(lambda: timm.create_model(source, pretrained=pretrained, **own))
     return _as_backbone(encoder, torch.zeros(1, *input_shape))
+
+
+def timm_untrained(name: str, input_shape: Shape, **options: Any) -> Backbone:
+    """Build a timm model of timm's own list without its classifier, with random weights.
+
+    Args:
+        name: Name of the timm model.
+        input_shape: `(channels, height, width)`.
+        **options: Further arguments of `timm.create_model`.
+
+    Returns:
+        The backbone.
+    """
+    if timm_source(name) != name or ":" in name:
+        raise InputError(
+            f"expected the name of a model in timm's own list, because weights are not loaded; got {name!r}."
+        )
+    return timm_backbone(name, input_shape, pretrained=False, **options)
 
 
 def timm_source(name: str) -> str:

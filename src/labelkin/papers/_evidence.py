@@ -71,7 +71,7 @@ def _belongs(record: Record, part: Part, options: Mapping[str, Any], defaults: M
     return (
         options["objective"] == record.objective
         and record.data == plan["data"]
-        and record.backbone in (plan["backbone"], part.substitute)
+        and record.backbone in (plan["backbone"], part.untrained_backbone, part.substitute)
         and plan.get("taxonomy") in (None, config["taxonomy"])
         and _data(config["data_options"]) == _data(plan.get("data_options", {}))
         and {**known, **asked} == {**known, **used}
@@ -96,7 +96,9 @@ def _differences(record: Record, part: Part) -> str:
     words = [] if part.unlike is None else [part.unlike]
     if (epochs := record.settings["epochs"]) != part.epochs:
         words.append(f"{epochs} of the paper's {counted(part.epochs, 'epoch')}")
-    if record.backbone != part.plan["backbone"]:
+    if record.backbone == part.untrained_backbone:
+        words.append("random initial weights instead of ImageNet's")
+    elif record.backbone != part.plan["backbone"]:
         words.append(f"{record.backbone} from scratch instead of {part.plan['backbone']} with ImageNet weights")
     if (subset := record.config["data_options"].get("subset")) is not None:
         words.append(f"{subset:g} of the training samples")

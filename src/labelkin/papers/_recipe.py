@@ -38,6 +38,12 @@ class Part(NamedTuple):
     not_run: str | None  # why it is not run
 
     @property
+    def untrained_backbone(self) -> str | None:
+        """The paper's pretrained network with random weights; None if the paper's network is not pretrained."""
+        library, colon, name = str(self.plan.get("backbone", "")).partition(":")
+        return f"timm-scratch:{name}" if library == "timm" and colon else None
+
+    @property
     def epochs(self) -> int:
         """The number of epochs of a run."""
         return int(self.plan["training"]["epochs"]) if self.plan else 0

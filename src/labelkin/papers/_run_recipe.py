@@ -30,6 +30,7 @@ class Wanted(NamedTuple):
     rows: Sequence[str] | None = None
     precision: str = "32-true"
     backbone: str | None = None  # instead of the paper's
+    from_scratch: bool = False  # random weights where the paper's are pretrained
 
 
 def plan_for(recipe: Recipe, part: Part, wanted: Wanted, *, backbone: str) -> Plan | None:
@@ -85,6 +86,8 @@ def backbone_for(part: Part, wanted: Wanted) -> tuple[str | None, str | None]:
     name = str(part.plan["backbone"])
     if wanted.backbone not in (None, name):
         return wanted.backbone, f"{wanted.backbone} instead of {name}"
+    if wanted.from_scratch and part.untrained_backbone is not None:
+        return part.untrained_backbone, "random initial weights instead of ImageNet's"
     if not name.startswith("timm:") or find_spec("timm") is not None:
         return name, part.unlike
     if part.substitute is None:
@@ -118,6 +121,7 @@ def reproduce(
     rows: Sequence[str] | None = None,
     precision: str = "32-true",
     backbone: str | None = None,
+    from_scratch: bool = False,
     jobs: int = 1,
     fleet: int = 1,
     mps: bool = False,
@@ -130,7 +134,7 @@ def reproduce(
     """Reproduce a table or figure of a paper and compare it with the published numbers, cell by cell.
 
     Columns whose data are not available are not run. Runs are kept in `store`, and finished runs are not repeated. With
-    `scale`, `subset` or `backbone`, only directions are compared.
+    `scale`, `subset`, `backbone` or `from_scratch`, only directions are compared.
 
     Args:
         wanted: The id of a table or figure, such as "003-table2".
@@ -143,6 +147,7 @@ def reproduce(
         rows: Words; only rows whose names contain one of them are run.
         precision: The precision of training, such as "bf16-mixed".
         backbone: A backbone to train instead of the paper's.
+        from_scratch: Whether to start networks from random weights where the paper starts from pretrained ones.
         jobs: The number of runs to train at once.
         fleet: The maximum number of runs to train as one batched model.
         mps: Whether the processes of `jobs` share a GPU through CUDA MPS.
@@ -171,7 +176,7 @@ def reproduce(
         check_number("budget", budget, low=0, open_low=True)
     _check_words("columns", columns, [part.column for part in found.parts])
     _check_words("rows", rows, [row for part in found.parts for row in part.plan.get("objectives", {})])
-    wish = Wanted(seeds, scale, subset, protocol, columns, rows, precision, backbone)
+    wish = Wanted(seeds, scale, subset, protocol, columns, rows, precision, backbone, from_scratch)
     return _Work(found, wish, Engine(Path(store), jobs, fleet, mps, engine, address, budget, progress, say)).result()
 
 
