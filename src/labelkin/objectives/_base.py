@@ -149,7 +149,7 @@ class Objective(Signed, TreeTerms):
 
         >>> from labelkin import LabelSmoothing
         >>> LabelSmoothing.free_options()
-        ['smoothing', 'taxonomy', 'ancestors', 'expected_cost', 'costs', 'class_weight', 'class_weight_divisor']
+        ['smoothing', 'taxonomy', 'ancestors', 'expected_cost', 'costs', 'tree_head', 'class_weight', 'class_weight_divisor']
         """
         fixed = ("classes", "features", "samples", "reduction", "ignore_index")
         return [name for name in inspect.signature(cls).parameters if name not in fixed]

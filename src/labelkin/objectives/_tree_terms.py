@@ -1,4 +1,4 @@
-"""What a tree gives to any objective: the terms ancestors and expected cost, and a head whose weights follow the tree."""
+"""Options that use the tree of any objective: the terms ancestors and expected cost, and a head whose weights follow it."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, cast
