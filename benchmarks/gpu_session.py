@@ -26,7 +26,7 @@ KERNEL_TESTS = [
     "-k",
     "triton or dispatch",
 ]
-TRAINING_TESTS = ["tests/training/test_fleet.py", "tests/training/test_captured_steps.py"]
+TRAINING_TESTS = ["tests/training/test_gpu.py", "tests/training/test_captured_steps.py", "tests/training/test_fleet.py"]
 SMALL_TESTS = ["tests/functional/test_kernels.py", "-k", "identity or made_once"]
 RUNS, EPOCHS = 12, 30  # of the target for several runs on one GPU
 
@@ -200,7 +200,8 @@ class Session:
         if find_spec("pytest") is None:
             self.notes.append(f"{name}: not run, because pytest is not installed")
             return
-        self.call(name, [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests])
+        options = ["-q", "-p", "no:cacheprovider", "-o", "addopts="]  # the project's own options need plugins
+        self.call(name, [sys.executable, "-m", "pytest", *options, *tests])
 
     def bench(self, step: Step, arguments: Sequence[str]) -> None:
         """Run a benchmark and keep its lines."""
