@@ -588,7 +588,6 @@ def test_objectives_are_listed_with_their_options():
         "every": 2,
         "ancestors": 0.0,
         "expected_cost": 0.0,
-        "tree_head": False,
         "class_weight_divisor": "weights",
     }
     assert found["hierarchical"]["needs"] == ["taxonomy"]

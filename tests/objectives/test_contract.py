@@ -39,9 +39,7 @@ TERMS = {
 }
 MORE_TERMS = {
     **{
-        str(case): {"embedding"}
-        for case in CASES
-        if case.objective == "kin" and case.variant not in ("plain", "costs", "tree-head")
+        str(case): {"embedding"} for case in CASES if case.objective == "kin" and case.variant not in ("plain", "costs")
     },
     "unit-sphere-plain": {"cross_entropy"},
     "unit-sphere-plain-tree-terms": {"cross_entropy"},

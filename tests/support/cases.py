@@ -146,8 +146,6 @@ def _embedding(variant: str, *, rank: int | None = None, **options: Any) -> Case
 
 FORMS = [
     Case("one-hot", "plain", _plain),
-    # The head has weights for nodes where its outputs are classes; `test_tree_head.py` renames them.
-    Case("one-hot", "tree-head", _on_tree(tree_head=True), renames=False),
     Case("label-smoothing", "plain", _given(smoothing=0.3)),
     Case("confidence-penalty", "plain", _given(strength=0.4)),
     Case("semantic-smoothing", "dense", lambda on: {"relation": on.relation, "sigma": 0.3}),
@@ -177,10 +175,6 @@ FORMS = [
         by_sample=False,
     ),
     Case("kin", "released", _on_tree(alpha=0.6, learning="gradient", preset="released"), pair=True, by_sample=False),
-    *(
-        Case("kin", name, _on_tree(tree_head=True, **options), pair=True, by_sample=False, renames=False)
-        for name, options in (("tree-head", {"alpha": 0.6}), ("gradient-tree-head", {"learning": "gradient"}))
-    ),
     _embedding("paper", alpha=0.6, p=2.0),
     _embedding("released", preset="released", alpha=0.6),
     _embedding("text", preset="released-text", start_after=3),

@@ -652,20 +652,6 @@ ROOM_MUTANTS = [
         "test_text_trees.py -k test_naics2012",
     ),
     Mutant(
-        "tree head: long paths have larger logits",
-        "objectives/_tree_head.py",
-        ".rsqrt()",
-        ".pow(0)",
-        "test_tree_head.py -k sums",
-    ),
-    Mutant(
-        "tree head: the second head of kin is a linear layer",
-        "objectives/_label_embedding.py",
-        "self.similarity_head = self._make_head()",
-        "self.similarity_head = nn.Linear(self.features, self.num_classes) if self.features else nn.Identity()",
-        "test_tree_head.py -k both_heads",
-    ),
-    Mutant(
         "wordnet: a definition has its examples of use",
         "structure/_wordnet.py",
         """gloss.decode().partition('; "')[0].strip()""",

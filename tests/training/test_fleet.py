@@ -137,7 +137,6 @@ MIXED: list[Member] = [
     ("label-smoothing", {"smoothing": 0.3}, 1),
     ("kin", {}, 1),
     ("kin", {}, 2),
-    ("kin", {"tree_head": True}, 0),
 ]
 STATEFUL: list[Member] = [
     ("online-label-smoothing", {}, 0),

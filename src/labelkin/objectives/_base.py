@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
-from labelkin._checks import InputError, near, plain_names
+from labelkin._checks import InputError, check_count, near, plain_names
 from labelkin.objectives import _validation as inputs
 from labelkin.objectives._batch import Batch, Loss
 from labelkin.objectives._context import resolved
@@ -40,16 +40,13 @@ class Objective(Signed, TreeTerms):
     Args:
         classes: The number of classes K, or their names.
         features: The number of features of the head's input. None means no head.
-        taxonomy: The tree of the classes, for the options below.
+        taxonomy: The tree of the classes, for the terms below.
         ancestors: The weight of the sum of `-log P(a)` over the inner, non-root nodes a above the class, where P(a) is the
             probability of all classes below a. At 0, the default, the term is left out.
         expected_cost: The weight of the expected cost of the prediction, `sum_j p_j d(y, j)`. d is the tree distance of
             mistake severity, the height of the lowest common ancestor.
         costs: K x K costs by true class (row) and answer (column) for `expected_cost`, instead of the tree's distances. A
             class that is known only to lie below a node has the mean costs of the classes there, and answers there cost 0.
-        tree_head: Whether the weights of the head follow the tree: the row of a class is the sum of vectors of the nodes on its
-            path, divided by the square root of their number, so that related classes share weights. Without features there
-            is no head, and this has no effect.
         class_weight: K weights, one per class. A sample's loss is multiplied by the weight of its class.
         class_weight_divisor: The divisor of a mean with class weights. `"weights"`, the default, is the sum of the
             weights of the targets, as in `torch.nn.CrossEntropyLoss`; `"samples"` is the number of samples, so that a weight
@@ -93,7 +90,6 @@ class Objective(Signed, TreeTerms):
         ancestors: float = 0.0,
         expected_cost: float = 0.0,
         costs: Any = None,
-        tree_head: bool = False,
         class_weight: Any = None,
         class_weight_divisor: str = "weights",
         reduction: str = "mean",
@@ -108,10 +104,12 @@ class Objective(Signed, TreeTerms):
         self.features = features
         self.width = self.num_classes if _width is None else _width
         self.class_weight_divisor, self.reduction, self.ignore_index = class_weight_divisor, reduction, ignore_index
+        if features is not None:
+            check_count("features", features)
+        self.head = nn.Identity() if features is None else nn.Linear(features, self.width)
         weights = None if class_weight is None else inputs.class_weights(class_weight, self.num_classes)
         self.register_buffer("class_weight", weights)
         self._set_tree_terms(taxonomy, ancestors=ancestors, expected_cost=expected_cost, costs=costs)
-        self._set_head(tree_head)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -149,7 +147,7 @@ class Objective(Signed, TreeTerms):
 
         >>> from labelkin import LabelSmoothing
         >>> LabelSmoothing.free_options()
-        ['smoothing', 'taxonomy', 'ancestors', 'expected_cost', 'costs', 'tree_head', 'class_weight', 'class_weight_divisor']
+        ['smoothing', 'taxonomy', 'ancestors', 'expected_cost', 'costs', 'class_weight', 'class_weight_divisor']
         """
         fixed = ("classes", "features", "samples", "reduction", "ignore_index")
         return [name for name in inspect.signature(cls).parameters if name not in fixed]

@@ -119,7 +119,7 @@ class LabelEmbedding(Objective):
             check_count("start_after", start_after, least=0)
         super().__init__(classes, **shared)
         self.tau, self.alpha, self.p, self.preset, self.start_after = tau, alpha, p, preset, start_after
-        self.similarity_head = self._make_head()
+        self.similarity_head = nn.Identity() if self.features is None else nn.Linear(self.features, self.num_classes)
         self.register_buffer("updates", torch.zeros((), dtype=torch.int64))
         self._make_embedding()
 

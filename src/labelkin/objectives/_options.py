@@ -21,7 +21,6 @@ class CommonShared(TypedDict, total=False):
     features: int | None
     expected_cost: float
     costs: Any
-    tree_head: bool
     class_weight: Any
     class_weight_divisor: str
     reduction: str
@@ -47,7 +46,6 @@ DEFAULTS: dict[str, Any] = {
     "ancestors": 0.0,
     "expected_cost": 0.0,
     "costs": None,
-    "tree_head": False,
     "class_weight": None,
     "class_weight_divisor": "weights",
     "reduction": "mean",

@@ -1,18 +1,17 @@
-"""Options that use the tree of any objective: the terms ancestors and expected cost, and a head whose weights follow it."""
+"""Tree terms that any objective with class probabilities can add to its loss: ancestors and expected cost."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from labelkin import functional
-from labelkin._checks import InputError, check_count, check_number
+from labelkin._checks import InputError, check_number
 from labelkin.functional import below, is_soft, tree_index
 from labelkin.objectives._batch import Batch, Loss
 from labelkin.objectives._reduction import Reducer
 from labelkin.objectives._tree_buffers import TreeBuffers, in_class_order
-from labelkin.objectives._tree_head import TreeLinear
 from labelkin.relations import read_square
 from labelkin.structure import Taxonomy
 
@@ -23,13 +22,10 @@ TREE_TERMS = ("ancestors", "expected_cost")  # the constructor's weights, and th
 
 
 class TreeTerms(Reducer):
-    """The part of `Objective` that holds a tree, adds its terms to a loss and creates the head; see there for the arguments."""
+    """The part of `Objective` that holds a tree and adds its terms to a loss; see there for the arguments."""
 
     has_probabilities: ClassVar[bool]
-    softmax_logits: ClassVar[bool]
     num_classes: int
-    width: int
-    features: int | None
     classes: int | tuple[str, ...]
 
     taxonomy: Taxonomy | None
@@ -49,36 +45,10 @@ class TreeTerms(Reducer):
         given = None if costs is None else read_square("costs", costs, self.num_classes)
         self.register_buffer("costs", None if given is None else given.to(torch.get_default_dtype()), persistent=False)
 
-    def _set_head(self, tree_head: bool) -> None:
-        """Check the width of the features and `tree_head`, and create the head; the tree is set already."""
-        if self.features is not None:
-            check_count("features", self.features)
-        if tree_head and self.taxonomy is None:
-            raise InputError(
-                "tree_head: the weights of such a head follow the tree of the classes, and none was given; pass a "
-                "labelkin.Taxonomy as taxonomy=."
-            )
-        if tree_head and (self.width != self.num_classes or not self.softmax_logits):
-            raise InputError(
-                f"tree_head: expected False, because {type(self).__name__} has a head of its own; use an objective whose "
-                "outputs are one logit per class, such as OneHot or Kin."
-            )
-        self.tree_head = tree_head
-        self.head = self._make_head()
-
-    def _make_head(self) -> nn.Module:
-        """Return a layer from the features to the outputs; the identity if there are no features."""
-        if self.features is None:
-            return nn.Identity()
-        if self.tree_head:
-            return TreeLinear(self.features, tree_index(cast(Taxonomy, self.taxonomy)))
-        return nn.Linear(self.features, self.width)
-
     @classmethod
     def _tree_for_terms(cls, context: "Context", options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the context's tree as an argument, if the options request what needs it and do not give a tree."""
-        by_cost = options.get("expected_cost") and options.get("costs") is None
-        by_tree = options.get("ancestors") or by_cost or options.get("tree_head")
+        """Return the context's tree as an argument, if the options request a term that needs it and do not give a tree."""
+        by_tree = options.get("ancestors") or (options.get("expected_cost") and options.get("costs") is None)
         return {"taxonomy": context.tree()} if by_tree and options.get("taxonomy") is None else {}
 
     def _check_weight(self, name: str, weight: float, *, has_costs: bool) -> None:
