@@ -132,6 +132,28 @@ def test_graph_takes_three_values():
         Settings(graph="always")
 
 
+class BuildsATable(OneHot):
+    """An objective that builds a table when it is first used, as those with targets from a tree do on a GPU."""
+
+    table: Tensor | None = None
+
+    def compute(self, outputs: Any, batch: Any) -> Any:
+        if self.table is None:
+            self.table = torch.eye(self.num_classes)
+        return super().compute(outputs, batch)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [(BuildsATable, None), (CountedSteps, "the objective stores part of its state outside of tensors")],
+)
+def test_an_objective_may_build_what_it_needs_in_the_first_step_alone(digits, kind: type[OneHot], reason: str | None):
+    net = models.build("tiny-cnn", digits.shape)
+    steps = steps_of(digits, kind(digits.classes, features=net.features), epochs=1, batch_size=40)
+    list(steps.epoch(0))
+    assert steps.not_captured == reason
+
+
 class TestOnAGpu:
     """What only a GPU can show."""
 

@@ -47,6 +47,7 @@ class CapturedSteps(Steps):
         self._graphs: dict[int, tuple[Any, Tensor]] = {}  # by batch size: the graph and the loss it writes
         self._warmed: Counter[int] = Counter()
         self._fixed: list[Any] = []  # what the graphs rely on
+        self._begun = False  # whether a step was taken; the objective may build what it needs in the first one
         self._stream: Any = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
         self._group_rates: list[tuple[Tensor, float]] = []  # the rate of each group and its factor
         for group in bench.optimizer.param_groups:
@@ -78,6 +79,16 @@ class CapturedSteps(Steps):
             graph.replay()
             return loss
         self._warmed[size] += 1
+        loss = self._plain_step(size)
+        if (found := self._dependencies()) != self._fixed and self.not_captured is None:
+            if self._begun:
+                self._refuse("the objective stores part of its state outside of tensors")
+            self._fixed = found
+        self._begun = True
+        return loss
+
+    def _plain_step(self, size: int) -> Tensor:
+        """Take a step without a graph, on the stream that graphs are captured on."""
         if self._stream is None:
             return self._update_at_position(size)
         current = torch.cuda.current_stream(self.bench.place.device)
@@ -85,8 +96,6 @@ class CapturedSteps(Steps):
         with torch.cuda.stream(self._stream):  # the default stream cannot be captured, and autograd remembers streams
             loss = self._update_at_position(size)
         current.wait_stream(self._stream)
-        if self._dependencies() != self._fixed and self.not_captured is None:
-            self._refuse("the objective stores part of its state outside of tensors")
         return loss
 
     def _update_at_position(self, size: int) -> Tensor:
