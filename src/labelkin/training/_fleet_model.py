@@ -56,6 +56,7 @@ class Stack(nn.Module):
             modules
         )  # in a tuple, which torch does not register: their tensors are rows of those below
         self.products = False  # whether convolutions are computed as products
+        self.normalizes = any(isinstance(part, nn.BatchNorm2d) for part in modules[0].modules())
         self.parameter_names = [name for name, _ in modules[0].named_parameters()]
         self.buffer_names = [name for name, _ in modules[0].named_buffers()]
         self.stacked = nn.ParameterList(
@@ -104,12 +105,27 @@ class Stack(nn.Module):
         module = self.members[0]
         convolutions: AbstractContextManager[Any] = AsProducts() if self.products else nullcontext()
         device = self.stacked[0].device if len(self.stacked) else inputs[0].device
+        if self.normalizes:
+            inputs, in_dims = self._in_order(inputs, in_dims)
 
         def one(tensors: dict[str, Tensor], arguments: tuple[Any, ...], named: dict[str, Tensor]) -> Any:
             with convolutions, as_outside(device):  # convolutions are cast before they become products
                 return functional_call(module, tensors, arguments, named)
 
         return vmap(one, in_dims=(0, in_dims, 0))(dict(self._tensors()), inputs, given)
+
+    def _in_order(self, inputs: tuple[Any, ...], in_dims: int | None) -> tuple[tuple[Any, ...], int | None]:
+        """Return images of one channel in the order in which batch normalization needs them.
+
+        It takes the channels of all members as those of one image. With several channels that makes a copy; with one it makes
+        a view, (n, members, height, width), that must be contiguous, or cuDNN refuses it.
+        """
+        images = inputs[0]
+        if images.shape[-3:-2] != (1,) or images.dim() != (4 if in_dims is None else 5):
+            return inputs, in_dims
+        if in_dims is None:
+            images = images.expand(len(self.members), *images.shape)
+        return (images.transpose(0, 1).contiguous().transpose(0, 1), *inputs[1:]), 0
 
 
 class FleetModel(nn.Module):
