@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from shutil import copyfile
 
 import pytest
 import yaml
@@ -14,8 +15,10 @@ from labelkin.papers._claims_table import judge_claim, slug
 from labelkin.papers._coverage import coverage_file, known_coverage
 from labelkin.papers._documents import coverage_of
 from labelkin.papers._evidence import evidence, read_untrained
+from labelkin.papers._leaderboard import deciding_settings
 from labelkin.papers._main_claims import FAILS, HOLDS, UNMEASURED, UNTOLD, main_claims, rule
 from labelkin.papers._published import Figure
+from labelkin.papers._settings import settings_of
 from labelkin.runs._results_file import read_results
 from support.documents import line_of, run, written
 
@@ -216,6 +219,38 @@ def test_what_needs_no_training_is_read_from_its_file(tmp_path):
 def test_a_damaged_file_of_what_needs_no_training_is_named(tmp_path):
     with pytest.raises(InputError, match=r"004-figure2\.json: not the output of `labelkin reproduce ID --json`"):
         untrained(tmp_path, cells=[{}])
+
+
+def test_claims_that_need_the_outputs_of_runs_are_read_from_their_file(tmp_path):
+    """Results files have neither weights nor outputs. The cells of the table still come from the results."""
+    copyfile(ROOT / "results" / "002-cifar10.json", tmp_path / "002-cifar10.json")
+    words = "The most frequent mistakes lie between siblings"
+    assert claim_line(documents(tmp_path)["reproduction.md"], words)[0] == "**not measured**"
+    (tmp_path / "checked").mkdir()
+    copyfile(ROOT / "results" / "checked" / "002-figure3.json", tmp_path / "checked" / "002-figure3.json")
+    told = documents(tmp_path)["reproduction.md"]
+    verdict, _, measured, count, *_ = claim_line(told, words)
+    assert (verdict, count) == ("**holds**", "1")
+    assert measured.startswith("automobile as truck 81 times (published: 100)")
+    assert claim_line(told, "The hierarchical loss ends at about")[3] == "3"
+    assert "(only claims that need the weights or outputs of runs)" in told
+
+
+def test_a_row_says_how_its_runs_differ_from_the_papers():
+    told = documents(ROOT / "results")["reproduction.md"]
+    line = claim_line(told, "Labels that are learned during training (LwAL) end at a higher accuracy")
+    assert line[4].startswith("random initial weights instead of ImageNet's")
+    assert "In 3 of those that hold or fail, the runs differ from the paper's; the row says how." in told
+
+
+def test_runs_that_repeat_a_papers_table_decide_no_comparison(tmp_path):
+    file = tmp_path / "repeated.json"
+    content = json.loads((ROOT / "results" / "002-cifar10.json").read_text())
+    deciding = {}
+    for repeated in (content["recipe"], None):
+        file.write_text(json.dumps({**content, "recipe": repeated}))
+        deciding[repeated] = len(deciding_settings(settings_of(read_results(tmp_path))))
+    assert deciding == {content["recipe"]: 0, None: 4}
 
 
 # What is measured, for the list

@@ -58,7 +58,18 @@ def claims_table(
         (verdict, sum(one.verdict == verdict for one in rulings)) for verdict in (HOLDS, FAILS, UNTOLD, UNMEASURED)
     ]
     summary = "; ".join(f"{verdict}: {count}" for verdict, count in counts)
-    return f"{len(claims)} claims. {summary[0].upper()}{summary[1:]}.\n\n{markdown_table(HEADINGS, rows)}"
+    unlike = sum(
+        ruling.verdict in (HOLDS, FAILS) and _conditions(claim, known.get(claim.recipe)) is not None
+        for claim, ruling in zip(claims, rulings, strict=True)
+    )
+    words = f" In {unlike} of those that hold or fail, the runs differ from the paper's; the row says how."
+    text = f"{len(claims)} claims. {summary[0].upper()}{summary[1:]}.{words if unlike else ''}"
+    return f"{text}\n\n{markdown_table(HEADINGS, rows)}"
+
+
+def _conditions(claim: MainClaim, found: Evidence | None) -> str | None:
+    """Return how the runs that decide a claim differ from the paper's in weights, network or length; None if they do not."""
+    return None if found is None or claim.of is None else found.judged.conditions.other.get(claim.of[0])
 
 
 def judge_claim(claim: MainClaim, found: Evidence | None) -> tuple[Ruling, str, str]:
@@ -86,7 +97,8 @@ def _by_check(claim: MainClaim, found: Evidence) -> tuple[Ruling, str, str]:
     if not checks or any(one.holds is None for one in checks):
         return Ruling(UNMEASURED), UNDEFINED, "0"
     holds = all(one.holds for one in checks)
-    return Ruling(HOLDS if holds else FAILS, "", holds), "; ".join(one.found for one in checks), NOTHING_RANDOM
+    count = "1" if found.judged.recipe.runs else NOTHING_RANDOM  # checks of a network take the run with the first seed
+    return Ruling(HOLDS if holds else FAILS, "", holds), "; ".join(one.found for one in checks), count
 
 
 def reasons(claim: MainClaim, ruling: Ruling, found: Evidence | None, covered: Coverage) -> str:
@@ -95,7 +107,7 @@ def reasons(claim: MainClaim, ruling: Ruling, found: Evidence | None, covered: C
     if ruling.verdict == UNMEASURED:
         words.append(covered.why_not or _cost(claim, found, covered))
     elif found is not None and claim.of is not None:
-        words += [other for other in [found.judged.conditions.other.get(claim.of[0])] if other is not None]
+        words += [other for other in [_conditions(claim, found)] if other is not None]
     if ruling.reason:
         words.append(ruling.reason)
     if found is not None and found.beside is not None:

@@ -87,7 +87,7 @@ def _coverage(found: Recipe, one: "Evidence | None") -> Coverage:
         claims=len(found.claims),
         seeds=(min(counts), max(counts)) if counts else (0, 0),
         shorter=one is not None and any("epochs" in words for words in one.judged.conditions.other.values()),
-        files=() if one is None else (*(f.name for f in one.files), *(f"untrained/{u.name}" for u in one.untrained)),
+        files=() if one is None else (*(f.name for f in one.files), *(u.name for u in one.untrained)),
         left_runs=sum(runs for _, runs in missing),
         left_hours=round(_hours(missing), 2),
         basis=_basis(missing),

@@ -14,6 +14,9 @@ from labelkin.papers._recipe import Part, Recipe, recipe
 from labelkin.runs import Record, Results, current_options, describe_objectives
 
 UNTRAINED = "untrained"  # the subfolder of results/ for tables and figures that need no training
+CHECKED = (
+    "checked"  # the one for claims that were checked on the weights or outputs of runs, which results files do not have
+)
 SCALED = ("epochs", "milestones")  # settings in which a run may differ from the recipe
 CLEAN, AS_PUBLISHED = "clean", "as-published"  # protocols
 DATA = {"label_noise": 0.0, "classes": None, "encoder": None}  # data options in which it may not, with their defaults
@@ -111,31 +114,38 @@ def _run(record: Record, row: str) -> Run:
 
 
 class Untrained(NamedTuple):
-    """A table or figure that needs no training: the output of `labelkin reproduce ID --json` in a file."""
+    """The output of `labelkin reproduce ID --json` in a file: of a table or figure without training, or checked claims."""
 
-    name: str  # of the file
+    name: str  # of the file, with its subfolder of results/
     recipe: str
     machine: str
     date: str
-    runs: dict[str, dict[str, list[Run]]]  # by column and row
+    runs: dict[str, dict[str, list[Run]]]  # by column and row; empty if the results files have them
     claims: list[Checked]
+
+    @property
+    def trained(self) -> bool:
+        """Whether the table or figure needs training, so that only the claims are taken from the file."""
+        return self.name.startswith(f"{CHECKED}/")
 
 
 def read_untrained(results: str | os.PathLike[str]) -> list[Untrained]:
-    """Read the files in the subfolder `untrained` of the folder of results, sorted by name."""
-    return [_read_untrained(path) for path in sorted((Path(results) / UNTRAINED).glob("*.json"))]
+    """Read the files in the subfolders `untrained` and `checked` of the folder of results, sorted by name."""
+    folders = (Path(results) / name for name in (CHECKED, UNTRAINED))
+    return [_read_untrained(path) for folder in folders for path in sorted(folder.glob("*.json"))]
 
 
 def _read_untrained(path: Path) -> Untrained:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         runs: dict[str, dict[str, list[Run]]] = {}
-        for cell in content["cells"]:
+        name = f"{path.parent.name}/{path.stem}"
+        for cell in [] if path.parent.name == CHECKED else content["cells"]:
             values = {int(seed): float(value) for seed, value in cell["values"].items()}
             made = [Run(cell["row"], seed, {cell["measure"]: value}, ()) for seed, value in values.items()]
             runs.setdefault(cell["column"], {})[cell["row"]] = made
         claims = [Checked(**claim) for claim in content["claims"]]
-        return Untrained(path.stem, content["id"], content["machine"], content["date"], runs, claims)
+        return Untrained(name, content["id"], content["machine"], content["date"], runs, claims)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: not the output of `labelkin reproduce ID --json` ({error!r}).") from error
 
@@ -176,6 +186,10 @@ def _of_protocol(found: Recipe, files: list[Results], untrained: list[Untrained]
     matched = match(found, [run for one in own for run in one.runs if protocol_of(run) == protocol], protocol)
     cells = {**matched.runs, **{column: rows for one in untrained for column, rows in one.runs.items()}}
     judged = assess(found, cells, Conditions(protocol, other=matched.other))
-    if untrained:  # checks that need the data were made when the file was written
-        judged = judged._replace(claims=[claim for one in untrained for claim in one.claims])
+    if untrained:  # checks that need the data, the weights or the outputs were made when the file was written
+        stored = [claim for one in untrained for claim in one.claims]
+        if any(one.trained for one in untrained):
+            pairs = zip(judged.claims, stored, strict=True)
+            stored = [kept if computed.holds is None else computed for computed, kept in pairs]
+        judged = judged._replace(claims=stored)
     return Evidence(judged, cells, matched.further, own, untrained)

@@ -27,8 +27,8 @@ INTRODUCTION = """# Leaderboard
 - Over data sets, each set counts once: the mean over its settings. The interval is Student's over data sets, for a new set.
   With one data set it is that of its setting, and says nothing about other sets.
 - Results without calibrated decisions on each test sample, those on a tree that was built from the data, those in which
-  objectives use different labels, and those planned after results on the same data had been seen are listed at the end and
-  decide nothing.
+  objectives use different labels, those planned after results on the same data had been seen, and those that repeat a paper's
+  table with its settings are listed at the end and decide nothing.
 """
 
 
@@ -48,7 +48,7 @@ class Pooled(NamedTuple):
 
 def deciding_settings(settings: Sequence[Setting]) -> list[Setting]:
     """Return the settings whose costs decide a verdict."""
-    alike = [setting for setting in settings if not setting.follow_up and not setting.has_coarse_labels]
+    alike = [one for one in settings if not (one.follow_up or one.has_coarse_labels or one.reproduces)]
     return [setting for setting in alike if decides_on_cost(setting.compared)]
 
 

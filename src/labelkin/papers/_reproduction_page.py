@@ -20,6 +20,9 @@ def precision_of(records: Sequence[Record]) -> str:
     return f"{', '.join(names)} precision" if names else ""
 
 
+OVERVIEW = "All tables and figures"
+PUBLISHED = "evaluated as in the paper"
+CLAIMS_ALONE = " (only claims that need the weights or outputs of runs)"
 INTRODUCTION = """# Reproduction of the papers' tables
 
 `make docs` generates this page from `results/*.json` and the published numbers. `labelkin reproduce --list` says what is
@@ -80,7 +83,7 @@ def _measurements(one: Evidence) -> str:
         *_notes(judged),
         *(line for results in one.files for line in _origin(results, judged.conditions.protocol)),
         *(
-            f"- `results/untrained/{u.name}.json`: {u.machine}, {u.date}. `{found.command} --json`"
+            f"- `results/{u.name}.json`: {u.machine}, {u.date}{CLAIMS_ALONE if u.trained else ''}. `{found.command} --json`"
             for u in one.untrained
         ),
     ]
@@ -139,10 +142,6 @@ def _origin(results: Results, protocol: str) -> list[str]:
 def _further(records: Sequence[object]) -> str:
     labels = sorted({str(getattr(record, "label", "")) for record in records})
     return f"Also in the file, but not in the table: {', '.join(labels)}."
-
-
-OVERVIEW = "All tables and figures"
-PUBLISHED = "evaluated as in the paper"
 
 
 def _overview(covered: dict[str, Coverage]) -> str:

@@ -25,6 +25,7 @@ class Setting(NamedTuple):
     file: str  # the name of the results file
     compared: Comparison
     follow_up: bool = False  # whether it was planned after results on the same data had been seen
+    reproduces: bool = False  # whether it repeats a table or figure of a paper, with the paper's settings
 
     @property
     def reference(self) -> Row:
@@ -54,7 +55,9 @@ def settings_of(found: Iterable[Results]) -> list[Setting]:
         for name, runs in group_by_setting(results.runs).values():
             compared = summarize(runs, reference=REFERENCE)
             if compared.reference is not None and len(compared.rows) > 1:
-                settings.append(Setting(_named(name, compared), results.name, compared, results.follow_up))
+                settings.append(
+                    Setting(_named(name, compared), results.name, compared, results.follow_up, bool(results.recipes))
+                )
     return settings
 
 
