@@ -315,6 +315,26 @@ def test_runs_that_would_not_end_in_time_are_not_begun(tmp_path: Path):
     assert said[1].startswith("[1/3] one-hot seed 0")
 
 
+def test_a_budget_counts_runs_that_train_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The first of four runs at once ends after 50 s: another one takes as long, and not four times as long."""
+    plan = Plan.from_dict({"objectives": ["one-hot"], "seeds": list(range(12)), "training": QUICK})
+    now, said = [0.0], []
+    monkeypatch.setattr(work, "monotonic", lambda: now[0])
+    waiting = Work(tmp_path, plan.runs(), 120.0, said.append, at_once=4, weights=True)
+    jobs = waiting.jobs()
+    handed = [next(jobs) for _ in range(4)]
+    now[0] = 50.0
+    for job in handed:
+        waiting.handle(Event(job, "finished"))
+    assert said[0].endswith("about 2 min left")  # eleven runs, four at once
+    handed = [next(jobs) for _ in range(4)]  # until 100 s
+    now[0] = 100.0
+    for job in handed:
+        waiting.handle(Event(job, "finished"))
+    assert list(jobs) == []  # 150 s would be too late
+    assert len(waiting.queue) == 4
+
+
 @pytest.mark.long
 def test_what_a_budget_leaves_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Work, "_has_time", lambda self: self.done < 2)

@@ -4,6 +4,7 @@ import errno
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 from time import monotonic, sleep
 
 from labelkin._checks import InputError
@@ -29,12 +30,15 @@ class Work:
     ) -> None:
         self.store, self.budget, self.say, self.at_once = store, budget, say, at_once
         self.weights = weights
+        self.members = 1  # of the fleet that is trained
         self.queue = deque(runs)
         self.total, self.done, self.retries = len(runs), 0, 0
         self.failed: list[tuple[Planned, str]] = []
         self.elsewhere: deque[Planned] = deque()  # trained by other processes
         self.announced = set[str]()  # those of them that were reported
         self.handed = dict[Path, Planned]()
+        self.started = dict[Path, float]()
+        self.durations: list[float] = []  # of the finished runs; members of a fleet have a share of its time each
         self.together = set[Path]()  # members of a fleet, whose outcomes come at once
         self.begun = monotonic()
 
@@ -52,28 +56,34 @@ class Work:
     def fleets(self, most: int, data: DataCache) -> Iterator[FleetJobs]:
         """Hand out the runs in fleets of at most `most` members."""
         for fleet in fleets_of([self._job(run) for run in self.queue], most, data):
-            self.at_once = len(fleet.jobs)
+            self.members = len(fleet.jobs)
             if not self._has_time():
                 return
             for job in fleet.jobs:
                 self.queue.remove(self.handed[job.folder])
+                self.started[job.folder] = monotonic()
             self.together = {job.folder for job in fleet.jobs} if fleet.reason is None else set()
             yield fleet
-        self.together = set()
+        self.together, self.members = set(), 1
         yield from (FleetJobs([job], "") for job in self.jobs())
 
     def _job(self, run: Planned) -> Job:
         folder = self.store / run.name
-        self.handed[folder] = run
+        self.handed[folder], self.started[folder] = run, monotonic()
         return Job(run.title, run.spec, folder)
 
     def _has_time(self) -> bool:
-        """Return whether a run of average length would finish within the budget."""
+        """Return whether another run of average length, or a fleet, would finish within the budget."""
         spent = monotonic() - self.begun
-        return self.budget is None or spent + self._seconds_per_run() * self.at_once <= self.budget
+        return self.budget is None or spent + self._duration() * self.members <= self.budget
 
-    def _seconds_per_run(self) -> float:
-        return (monotonic() - self.begun) / self.done if self.done else 0.0
+    def _duration(self) -> float:
+        """Return the mean duration of a finished run; 0 if there is none."""
+        return fmean(self.durations) if self.durations else 0.0
+
+    def _seconds_left(self, runs: int) -> float:
+        """Return the estimated time for some more runs: those that train at once count as one."""
+        return self._duration() * (runs if self.members > 1 else -(-runs // self.at_once))
 
     def handle(self, event: Event) -> None:
         if event.kind == "stopped":
@@ -100,12 +110,15 @@ class Work:
 
     def _finished(self, run: Planned) -> None:
         self.done += 1
+        started = self.started.pop(self.store / run.name, None)
+        if started is not None:
+            self.durations.append((monotonic() - started) / self.members)
         if not self.weights:
             RunFolder(self.store / run.name).drop_weights()
         left = self.total - self.done - len(self.failed)
         record = read_record(self.store / run.name)
         accuracy = "" if record is None or record.final is None else f"  {100 * record.final['accuracy']:.2f} %"
-        estimate = f", about {in_words(left * self._seconds_per_run())} left" if left and not self.together else ""
+        estimate = f", about {in_words(self._seconds_left(left))} left" if left and not self.together else ""
         self.say(f"[{self.done}/{self.total}] {run.title}{accuracy}{estimate}")
 
 
