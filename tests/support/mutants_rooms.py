@@ -946,6 +946,13 @@ ROOM_MUTANTS = [
         "test_decide.py -k repeated_samples",
     ),
     Mutant(
+        "doors: a sparse matrix becomes dense at once",
+        "doors/_standardize.py",
+        "return SparseRows(X, lambda",
+        "return dense(X.toarray()) if True else SparseRows(X, lambda",
+        "test_sparse.py -k never_becomes_dense",
+    ),
+    Mutant(
         "estimator: class weights are ignored",
         "doors/_sklearn.py",
         "weight * label_weights[place]",
@@ -969,8 +976,8 @@ ROOM_MUTANTS = [
     Mutant(
         "objectives: a tree from the data ignores the weights",
         "objectives/_context.py",
-        "flat = flat.cpu() * weight.double().unsqueeze(-1)",
-        "flat = flat.cpu()",
+        ".double().cpu() * weight[place].unsqueeze(-1)",
+        ".double().cpu()",
         "test_context.py -k tree_from_the_data_counts",
     ),
     Mutant(

@@ -1,4 +1,4 @@
-"""How often each class was predicted for each true class, from which accuracy, distances and costs of predictions follow."""
+"""Counts of the pairs of a true and a predicted class, from which accuracy, distances and costs of predictions follow."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
