@@ -258,9 +258,10 @@ def _pairs(audit: Audit, found: Structure) -> tuple[Listing, ...]:
 
 def _pair_table(pairs: Sequence[Pair], unit: str) -> Table:
     known = not isnan(pairs[0].distance)
-    rows: list[tuple[Any, ...]] = [
-        (f"{pair.a} and {pair.b}", f"{pair.confused:.3g}", *([f"{pair.distance:g}"] if known else [])) for pair in pairs
-    ]
+    rows: list[tuple[Any, ...]] = []
+    for pair in pairs:
+        confused = f"{pair.confused:,.0f}" if pair.confused >= 1000 else f"{pair.confused:.3g}"
+        rows.append((f"{pair.a} and {pair.b}", confused, *([f"{pair.distance:g}"] if known else [])))
     return Table(("classes", unit, *(["distance"] if known else [])), rows)
 
 
