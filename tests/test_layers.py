@@ -23,7 +23,7 @@ LINES = [  # from the top; rooms on one line don't import each other
     {"relations"},
     {"functional"},
     {"structure"},
-    {"_arrays", "_files", "_numpy_files", "_extras"},
+    {"_arrays", "_files", "_numpy_files", "_extras", "_sparse_rows"},
     {"_checks", "_lazy", "_version"},
 ]
 LEVEL = {room: level for level, line in enumerate(LINES) for room in line}

@@ -180,6 +180,15 @@ def test_the_costliest_confusions():
     assert costliest(TARGET, TARGET, names=TREE.classes, distances=free) == ((), 0.0)
 
 
+def test_predictions_that_occurred_several_times_count_as_often():
+    target, predicted, times = [0, 1, 3, 3, 2], [1, 1, 0, 0, 3], [3, 2, 1, 4, 0]
+    each = [[k for k, n in zip(part, times, strict=True) for _ in range(n)] for part in (predicted, target)]
+    expected = confusion_matrix(*each, taxonomy=TREE).counts
+    assert torch.equal(confusion_matrix(predicted, target, taxonomy=TREE, times=times).counts, expected)
+    options = {"names": TREE.classes, "distances": TREE.distance("height")}
+    assert costliest(predicted, target, times=torch.tensor(times), **options) == costliest(*each, **options)
+
+
 def test_where_two_runs_disagree():
     other = torch.tensor([0, 0, 3, 1, 3, 3, 2, 3, 3])
     found = disagreement(PREDICTED, other, TARGET, classes=4)
@@ -204,6 +213,8 @@ def test_where_two_runs_disagree():
         (lambda: confusion_matrix([0, 4], [0, 1], taxonomy=TREE), "from 0 to 3, got 4"),
         (lambda: confusion_matrix([0.5, 1], [0, 1], taxonomy=TREE), "class positions"),
         (lambda: confusion_matrix([0], [0, 1], taxonomy=TREE), "expected 2 predictions"),
+        (lambda: confusion_matrix([0], [0], taxonomy=TREE, times=[-1]), "times: expected a whole number"),
+        (lambda: confusion_matrix([0], [0], taxonomy=TREE, times=[1, 2]), "for each of 1 predictions"),
         (lambda: costliest([0], [1], names=NAMES, distances=torch.eye(3)), "4 x 4"),
         (lambda: disagreement([0], [0, 1], [0], classes=2), "b: expected 1 predictions"),
     ],

@@ -12,9 +12,11 @@ import torch
 from labelkin import Taxonomy, decide
 from labelkin.audit import Audit, Crm, Difference, Fallback, FallbackPoint, Saving, audit
 from labelkin.audit._advice import advise, fallback_sentence
-from labelkin.audit._measures import saving
-from labelkin.audit._risk import MOST_LEVELS, expected_risk, level_risks
+from labelkin.audit._columns import Column
+from labelkin.audit._paired import Paired
+from labelkin.audit._risk import MOST_LEVELS, expected_risks, keys_of, level_risks
 from labelkin.audit._scores import Scores
+from labelkin.audit._sorted_keys import SortedKeys
 
 PAIRS = Taxonomy.from_nested({"a": {"aa": ["0", "1"], "ab": ["2", "3"]}, "b": {"ba": ["4", "5"], "bb": ["6", "7"]}})
 
@@ -47,6 +49,10 @@ def audited(**given: Any) -> Audit:
 
 
 # The saving.
+
+
+def saving(before: torch.Tensor, after: torch.Tensor) -> Saving:
+    return Paired().add(before, after).saving()
 
 
 def test_the_saving_is_one_minus_the_ratio_of_the_sums_and_its_interval_covers():
@@ -211,14 +217,16 @@ def test_the_risk_is_that_of_all_orders_of_equally_confident_samples():
     orders = [o for o in permutations(range(5)) if all(confidence[a] >= confidence[b] for a, b in pairwise(o))]
     for order in orders:
         sums += np.cumsum([wrong[i] for i in order]) / np.arange(1, 6)
-    found = expected_risk(torch.tensor(confidence), torch.tensor(wrong))
+    keys = SortedKeys()
+    keys.add(keys_of(torch.tensor(confidence), torch.tensor(wrong)))
+    found = np.concatenate(list(expected_risks(keys)))
     assert found.tolist() == pytest.approx((sums / len(orders)).tolist())
 
 
 def test_the_risks_of_the_levels_are_the_literal_loop():
     logits, target = drawn()
     probs = torch.from_numpy(logits[:301]).softmax(-1)
-    found = level_risks(Scores.of(probs), torch.from_numpy(target[:301]), PAIRS)
+    found = level_risks(Scores.of(probs), Column.of(torch.from_numpy(target[:301])), PAIRS)
     assert [(level.depth, level.groups, level.is_classes) for level in found] == [
         (3, 8, True),
         (2, 4, False),

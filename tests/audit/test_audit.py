@@ -19,7 +19,8 @@ from sklearn.metrics import accuracy_score, top_k_accuracy_score
 from labelkin import Taxonomy, metrics
 from labelkin.audit import Audit, Difference, audit
 from labelkin.audit._confusion_tree import class_confusions
-from labelkin.audit._measures import mean_interval, ratio_difference, share_interval
+from labelkin.audit._measures import mean_interval, share_interval
+from labelkin.audit._paired import Paired
 from labelkin.audit._predictions import Predictions, check_predictions, read_raw
 from labelkin.audit._schema import Fields
 from labelkin.audit._text import verdict
@@ -375,7 +376,10 @@ def test_intervals_are_scipys():
     assert share_interval(50, 50).high == 1
     values = np.random.default_rng(0).normal(size=40)
     expected = norm.interval(0.95, values.mean(), values.std(ddof=1) / math.sqrt(40))
-    assert mean_interval(torch.from_numpy(values)) == pytest.approx(expected)
+    assert mean_interval(torch.from_numpy(values), torch.ones(40, dtype=torch.int64)) == pytest.approx(expected)
+    assert mean_interval(*torch.from_numpy(values.round()).unique(return_counts=True)) == pytest.approx(
+        norm.interval(0.95, values.round().mean(), values.round().std(ddof=1) / math.sqrt(40))
+    )
 
 
 @pytest.mark.long
@@ -383,7 +387,7 @@ def test_the_interval_of_severity_is_that_of_a_bootstrap():
     logits, y = real()
     before, after = logits.argmax(1), (real_probs() @ (np.arange(10)[:, None] - np.arange(10)) ** 2.0).argmin(1)
     far = [torch.from_numpy(HEIGHT[y, p]) for p in (before, after)]
-    found = ratio_difference(*((f, f > 0) for f in far))
+    found = Paired().add(*far, *(f > 0 for f in far)).difference()
     rng, drawn = np.random.default_rng(0), []
     for _ in range(2000):
         picked = rng.integers(len(y), size=len(y))

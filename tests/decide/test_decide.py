@@ -338,6 +338,24 @@ def test_operating_curve_is_the_literal_loop(kind: str):
         assert float(curve.unanswered[i]) == pytest.approx(sum(c == 12 for c in counts) / 50)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_operating_curve_reaches_a_threshold_that_equals_a_probability(dtype: torch.dtype):
+    tree = Taxonomy.from_nested({"animal": {"pet": ["cat", "dog"], "farm": ["cow"]}, "vehicle": ["car"]})
+    eighths = torch.tensor(list(compositions(8, 4)), dtype=dtype) / 8
+    tenths = torch.tensor(list(compositions(10, 4)), dtype=dtype) / 10
+    nodes = decide.node_probs(torch.cat([eighths, tenths]), tree)
+    target = torch.arange(len(nodes)) % 4
+    thresholds = torch.tensor([0.5, 0.3, 1.0, 0.0, 0.7, 0.5, 0.125], dtype=torch.float64)  # in no order, and one twice
+    curve = decide.operating_curve(nodes, target, tree, thresholds)
+    for i, threshold in enumerate(thresholds.tolist()):
+        answers = decide.fallback(nodes, tree, threshold).tolist()
+        right = [a in tree.ancestors(int(tree.leaves[y])) for a, y in zip(answers, target.tolist(), strict=True)]
+        assert float(curve.threshold[i]) == threshold
+        assert float(curve.correctness[i]) == pytest.approx(np.mean(right), abs=1e-12)
+        assert float(curve.leaf_share[i]) == pytest.approx(tree.is_leaf[answers].mean(), abs=1e-12)
+        assert float(curve.unanswered[i]) == np.mean([answer == 0 for answer in answers])
+
+
 def test_operating_curve_runs_from_classes_to_the_root():
     tree, probs = tree_of("unbalanced"), draw(300, 12)
     target = torch.multinomial(probs, 1, generator=torch.Generator().manual_seed(4)).squeeze(-1)

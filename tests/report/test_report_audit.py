@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 import labelkin
-from labelkin.audit import audit
+from labelkin import Taxonomy
+from labelkin.audit import as_text, audit
 from labelkin.report._audit_page import write_audit_page
 from support.commands import call, refused
 
@@ -199,3 +201,24 @@ def test_a_table_and_a_run_have_the_same_page(arrays: dict[str, np.ndarray], tre
     assert "Risk and coverage" in page
     assert "Taxonomy: of the run (10 classes, 13 nodes, height 2)" in page
     assert audit(tmp_path / "run", taxonomy=groups).taxonomy == "as given (10 classes, 13 nodes, height 2)"
+
+
+def test_large_numbers_are_written_out_and_random_mistakes_are_called_so(tmp_path: Path):
+    make = np.random.default_rng(0)
+    target, noise = make.integers(0, 4, 40_000), make.normal(size=(40_000, 4))
+    classes = ["cat", "dog", "car", "bus"]
+    probs = torch.from_numpy(noise + np.eye(4)[target]).softmax(-1).numpy()
+    nested = Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car", "bus"]})
+    costs = 1e4 * (1 - np.eye(4))
+    found = audit({"target": target, "probs": probs, "classes": classes}, taxonomy=nested, costs=costs)
+    page = write_audit_page(found, tmp_path / "a.html").read_text()
+    worst = found.worst.confusions[0]
+    assert worst.cost > 1e6
+    assert f"{worst.cost:,.0f}</b> = {worst.times:,} times" in page
+    assert "mistakes are about as severe as random ones: severity 1.67 against 1.67" in page
+    text = as_text(found)
+    assert f"{worst.times:,}  " in text
+    assert f"{worst.cost:,.0f}" in text
+    assert f"on the other {found.calibration.scaled.measured_on:,}: ECE" in text
+    for written in (text, shown(page)):
+        assert not re.search(r"\de\+\d\d expected|>\d[.\d]*e\+\d\d<|  \d[.\d]*e\+\d\d ", written)

@@ -408,23 +408,23 @@ ROOM_MUTANTS = [
     ),
     Mutant(
         "audit: the saving is relative to the cost after it",
-        "audit/_measures.py",
-        "ratio = float(left.sum() / spent.sum())",
-        "ratio = float(spent.sum() / left.sum())",
+        "audit/_paired.py",
+        "ratio = left / spent",
+        "ratio = spent / left",
         "test_advice.py -k saving",
     ),
     Mutant(
-        "audit: equally confident samples keep the order of the file",
+        "audit: of equally confident samples, those that are right come first",
         "audit/_risk.py",
-        "torch.unique(-confidence.double(), ",
-        "torch.unique(-confidence.double() + 1e-9 * torch.arange(len(confidence)), ",
+        "np.unique(block >> 1, ",
+        "np.unique(block, ",
         "test_advice.py -k equally_confident",
     ),
     Mutant(
         "audit: the reliability after scaling is that before it",
         "audit/_decisions.py",
-        "(_reliability(before.calibration), _reliability(after.calibration))",
-        "(_reliability(before.calibration), _reliability(before.calibration))",
+        "(_reliability(before), _reliability(after_scaling))",
+        "(_reliability(before), _reliability(before))",
         "test_advice.py -k reliability_diagrams",
     ),
     Mutant(
@@ -932,6 +932,13 @@ ROOM_MUTANTS = [
         "test_decide.py -k repeated_samples",
     ),
     Mutant(
+        "doors: a sparse matrix becomes dense at once",
+        "doors/_standardize.py",
+        "return SparseRows(X, lambda",
+        "return dense(X.toarray()) if True else SparseRows(X, lambda",
+        "test_sparse.py -k never_becomes_dense",
+    ),
+    Mutant(
         "estimator: class weights are ignored",
         "doors/_sklearn.py",
         "weight * label_weights[place]",
@@ -955,8 +962,8 @@ ROOM_MUTANTS = [
     Mutant(
         "objectives: a tree from the data ignores the weights",
         "objectives/_context.py",
-        "flat = flat.cpu() * weight.double().unsqueeze(-1)",
-        "flat = flat.cpu()",
+        ".double().cpu() * weight[place].unsqueeze(-1)",
+        ".double().cpu()",
         "test_context.py -k tree_from_the_data_counts",
     ),
     Mutant(
@@ -1186,8 +1193,8 @@ ROOM_MUTANTS = [
     Mutant(
         "audit: rows of a file are taken by their position in a block",
         "audit/_scores.py",
-        "yield block[samples[first:end] - place.start]",
-        "yield block[(samples[first:end] - place.start) // 2]",
+        "rows = block[half.mask(place)]",
+        "rows = block[half.mask(slice(0, len(block)))]",
         "test_large_files.py -k like_tensors",
     ),
     Mutant(
@@ -1195,7 +1202,28 @@ ROOM_MUTANTS = [
         "audit/_scores.py",
         "if self._file is None and self._shape[0]",
         "if False and self._shape[0]",
-        "test_large_files.py -k same_memory",
+        "test_large_files.py -k need_the_same_memory",
+    ),
+    Mutant(
+        "audit: the labels of a large table stay in memory",
+        "audit/_columns.py",
+        "if self._file is None and self._count",
+        "if False and self._count",
+        "test_large_files.py -k same_memory_for_any",
+    ),
+    Mutant(
+        "audit: equally confident samples of two blocks are not taken together",
+        "audit/_risk.py",
+        "if last == confidence[0]:",
+        "if False:",
+        "test_large_files.py -k sorted_runs",
+    ),
+    Mutant(
+        "audit: a block of samples moves the mean by all of its distance",
+        "audit/_paired.py",
+        "self._means += away * share",
+        "self._means += away",
+        "test_large_files.py -k contributions_of_all",
     ),
     Mutant(
         "audit: the reliability of blocks of samples is not weighted by their number",

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from labelkin import metrics
 from labelkin._arrays import class_positions
 from labelkin._checks import InputError, check_count, check_names, plain_names
 from labelkin.relations import check_not_negative, read_square
@@ -76,13 +75,14 @@ class Disagreement(NamedTuple):
     by_class: Tensor  # (K, 5) int64: the same five for each true class
 
 
-def confusion_matrix(predicted: Any, target: Any, *, taxonomy: Taxonomy) -> Confusions:
+def confusion_matrix(predicted: Any, target: Any, *, taxonomy: Taxonomy, times: Any = None) -> Confusions:
     """Count (true, predicted) pairs, rows and columns in the order of the leaves of a tree, from left to right.
 
     Args:
         predicted: Predicted class positions, (n,).
         target: True class positions, (n,).
         taxonomy: Tree over the classes.
+        times: How often each prediction occurred, (n,); once by default.
 
     Returns:
         The counts (rows are true classes), the class position of each row, and its name.
@@ -96,12 +96,15 @@ def confusion_matrix(predicted: Any, target: Any, *, taxonomy: Taxonomy) -> Conf
     """
     size = len(taxonomy.leaves)
     found, true = _pair("predicted", predicted, target, size)
-    counts = metrics.confusion_matrix(found, true, size)
+    counts = torch.zeros(size, size, dtype=torch.int64)
+    counts.index_put_((true, found), _times(times, len(true)), accumulate=True)
     order = torch.from_numpy(taxonomy.preorder[taxonomy.leaves].argsort())
     return Confusions(counts[order][:, order], order, tuple(taxonomy.classes[k] for k in order.tolist()))
 
 
-def costliest(predicted: Any, target: Any, *, names: Sequence[str], distances: Any, top: int = 10) -> Costliest:
+def costliest(
+    predicted: Any, target: Any, *, names: Sequence[str], distances: Any, top: int = 10, times: Any = None
+) -> Costliest:
     """Return the most expensive confusions by `times * distance`.
 
     Ties are sorted by frequency, then by class order. Confusions with a cost of 0 are left out.
@@ -113,6 +116,7 @@ def costliest(predicted: Any, target: Any, *, names: Sequence[str], distances: A
         distances: Cost of each mistake, (K, K), rows are true classes: `taxonomy.distance("height")` or any cost matrix.
             The diagonal is ignored.
         top: Maximum number of confusions to return.
+        times: How often each prediction occurred, (n,); once by default.
 
     Returns:
         The confusions, and the cost of all mistakes.
@@ -131,7 +135,8 @@ def costliest(predicted: Any, target: Any, *, names: Sequence[str], distances: A
     check_not_negative("distances", costs)
     found, true = _pair("predicted", predicted, target, size)
     wrong = found != true
-    pairs, counts = torch.unique(true[wrong] * size + found[wrong], return_counts=True)
+    pairs, place = torch.unique(true[wrong] * size + found[wrong], return_inverse=True)
+    counts = torch.zeros_like(pairs).index_add_(0, place, _times(times, len(true))[wrong])
     each = costs.flatten()[pairs]
     spent = each * counts
     order = sorted(range(len(pairs)), key=lambda i: (-float(spent[i]), -int(counts[i]), i))[:top]
@@ -165,6 +170,18 @@ def disagreement(a: Any, b: Any, target: Any, *, classes: int) -> Disagreement:
     by_class = torch.stack([true[kind].bincount(minlength=classes) for kind in kinds], dim=1)
     both_right, only_a, only_b, both_wrong, different = (int(n) for n in by_class.sum(0))
     return Disagreement(both_right, only_a, only_b, both_wrong, different, by_class)
+
+
+def _times(times: Any, count: int) -> Tensor:
+    """Return how often each prediction occurred (n,)."""
+    if times is None:
+        return torch.ones(count, dtype=torch.int64)
+    given = torch.as_tensor(times).cpu()
+    if given.shape != (count,) or given.is_floating_point() or bool((given < 0).any()):
+        raise InputError(
+            f"times: expected a whole number of at least 0 for each of {count} predictions, got {times!r:.60}."
+        )
+    return given.long()
 
 
 def _pair(argument: str, predicted: Any, target: Any, classes: int) -> tuple[Tensor, Tensor]:

@@ -13,10 +13,11 @@ from labelkin.audit import _decision_findings as deciding
 from labelkin.audit import _findings as findings
 from labelkin.audit import _text as text
 from labelkin.audit._advice import advise
+from labelkin.audit._columns import LEAST_SAMPLES, Halves, split_if_enough
 from labelkin.audit._confusion_tree import LEAST_CLASSES, Structure, class_confusions, has_structure, structure
 from labelkin.audit._decisions import Scaling, calibration, crm, fallback, fit_temperature
 from labelkin.audit._doubts import first_matches, questions
-from labelkin.audit._measures import LEAST_SAMPLES, basics, cost, hierarchy, split_if_enough, worst
+from labelkin.audit._measures import basics, cost, hierarchy, worst
 from labelkin.audit._names import (
     FROM_TREE,
     TreeChoice,
@@ -29,7 +30,6 @@ from labelkin.audit._names import (
 from labelkin.audit._predictions import Predictions, Source, check_predictions, read_raw, read_run
 from labelkin.audit._read_files import read_arrays
 from labelkin.audit._schema import Fields, Kind
-from labelkin.decide import Halves
 from labelkin.structure import Taxonomy
 from labelkin.training import costs_in_order, read_costs
 
@@ -192,7 +192,7 @@ def _measure(
     order_of_tree: bool,
 ) -> Audit:
     """Compute all parts of the audit."""
-    halves = split_if_enough(len(given.target), seed)
+    halves = split_if_enough(len(given.true), seed)
     scaling = None if given.prob_rows is None or halves is None else fit_temperature(given, halves)
     structured = has_structure(given)
     quality, on_tree = basics(given), None if tree is None else hierarchy(given, tree)
@@ -201,7 +201,7 @@ def _measure(
     return Audit(
         source=given.source,
         kind=given.kind,
-        samples=len(given.target),
+        samples=len(given.true),
         classes=given.classes,
         taxonomy=tree_description,
         doubts=tuple(questions(given, quality, on_tree if order_of_tree else None)),
@@ -235,9 +235,9 @@ def _decisions(
     for by_tree, by_costs in ((True, None), (False, costs)):
         if (tree if by_tree else by_costs) is None:
             continue
-        yield crm(given.prob_rows, given.target, tree, by_costs, temperature=1.0)
+        yield crm(given.prob_rows, given.true, tree, by_costs, temperature=1.0)
         if halves is not None and scaling is not None and scaling.note is None:
-            target = given.target[halves.measured]
+            target = given.true.take(halves.measured)
             yield crm(scaling.probs, target, tree, by_costs, temperature=scaling.temperature)
 
 

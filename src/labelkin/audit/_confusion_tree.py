@@ -14,8 +14,9 @@ from scipy.stats import rankdata
 from torch import Tensor
 
 from labelkin import metrics
+from labelkin.audit._columns import Half, Halves
+from labelkin.audit._pairs import count_pairs
 from labelkin.audit._predictions import Predictions
-from labelkin.decide import Halves
 from labelkin.relations import confusion
 from labelkin.structure import Taxonomy
 
@@ -109,23 +110,22 @@ class ClassConfusions(NamedTuple):
     distances: Tensor
 
 
-def class_confusions(given: Predictions, samples: Tensor | None = None) -> ClassConfusions:
-    """Return the confusions of all samples, or of those at the positions `samples`.
+def class_confusions(given: Predictions, half: Half | None = None) -> ClassConfusions:
+    """Return the confusions of all samples, or of one half of them.
 
     With predicted labels, confusions are counted. With scores, they are sums of probabilities: these show which classes a model
     hesitates between even if it makes almost no mistakes. The distance is `1 - (r_ij + r_ji) / 2`, where `r` is the confusion
     relation.
     """
-    target = given.target if samples is None else given.target[samples]
-    size = len(given.classes)
+    target, size = given.true if half is None else given.true.take(half), len(given.classes)
     if given.prob_rows is None:
-        predicted = given.predicted if samples is None else given.predicted[samples]
-        counts = metrics.confusion_matrix(predicted, target, size).double()
+        answers = given.answers if half is None else given.answers.take(half)
+        counts = count_pairs(zip(target.blocks(), answers.blocks(), strict=True), size).matrix(size).double()
     else:
-        probs = given.prob_rows if samples is None else given.prob_rows.take(samples)
+        probs = given.prob_rows if half is None else given.prob_rows.take(half)
         counts = torch.zeros(size, size, dtype=torch.float64)
-        for place, block in probs.blocks():
-            counts.index_add_(0, target[place], block)
+        for block, true in probs.beside(target):
+            counts.index_add_(0, true, block)
     relation = confusion(counts)
     return ClassConfusions(counts, (1 - (relation + relation.T) / 2).fill_diagonal_(0))
 

@@ -9,15 +9,16 @@ import torch
 from torch import Tensor
 
 from labelkin import metrics
+from labelkin.audit._columns import Column, Halves
 from labelkin.audit._decision_findings import Crm, Fallback, FallbackPoint
 from labelkin.audit._findings import Calibrated, Calibration, Reliability
-from labelkin.audit._measures import BEST, mean_difference, ratio_difference, saving
+from labelkin.audit._measures import BEST
+from labelkin.audit._paired import Paired
 from labelkin.audit._predictions import Predictions
 from labelkin.audit._risk import level_risks
 from labelkin.audit._scores import Scores
 from labelkin.decide import (
     Decided,
-    Halves,
     OperatingCurve,
     Temperature,
     compare_rules,
@@ -48,7 +49,7 @@ class Scaling(NamedTuple):
 def fit_temperature(given: Predictions, halves: Halves) -> Scaling:
     """Fit a temperature on one half of the samples and apply it to the other half."""
     assert given.logit_rows is not None
-    fitted, target = given.logit_rows.take(halves.fitted), given.target[halves.fitted]
+    fitted, target = given.logit_rows.take(halves.fitted), given.true.take(halves.fitted)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")  # other libraries, and files that they did not close, say nothing about the fit
         warnings.simplefilter("always", UserWarning)
@@ -61,42 +62,33 @@ def fit_temperature(given: Predictions, halves: Halves) -> Scaling:
 def calibration(given: Predictions, halves: Halves | None, scaling: Scaling | None) -> Calibration:
     """Return the calibration of all samples, and the effect of the fitted temperature on the measured half."""
     assert given.prob_rows is not None
-    found = _quality(given.prob_rows, given.target)
+    parts, briers, confidence = [], 0.0, 0.0
+    for block, true in given.prob_rows.beside(given.true):
+        parts.append(metrics.expected_calibration_error(block, true))
+        briers += float(metrics.brier_score(block, true).values.sum())
+        confidence += float(block.amax(-1).sum())
+    found, count = _joined(parts), len(given.true)
     return Calibration(
-        found.calibration.error,
-        float(found.briers.mean()),
-        float(found.confidence.mean()),
-        _reliability(found.calibration),
+        found.error,
+        briers / count,
+        confidence / count,
+        _reliability(found),
         None if halves is None or scaling is None else _scaled(given, halves, scaling),
     )
 
 
 def _scaled(given: Predictions, halves: Halves, scaling: Scaling) -> Calibrated:
     assert given.prob_rows is not None
-    target = given.target[halves.measured]
-    before, after = (_quality(probs, target) for probs in (given.prob_rows.take(halves.measured), scaling.probs))
-    counts, errors = (len(halves.fitted), len(halves.measured)), (before.calibration.error, after.calibration.error)
-    diagrams = (_reliability(before.calibration), _reliability(after.calibration))
-    return Calibrated(scaling.temperature, *counts, *errors, mean_difference(before.briers, after.briers), *diagrams)
-
-
-class _Quality(NamedTuple):
-    """The quality of probabilities: their calibration, and the Brier score and largest probability of each sample (n,)."""
-
-    calibration: metrics.Calibration
-    briers: Tensor
-    confidence: Tensor
-
-
-def _quality(probs: Scores, target: Tensor) -> _Quality:
-    parts: list[metrics.Calibration] = []
-
-    def measured(block: Tensor, true: Tensor) -> tuple[Tensor, Tensor]:
-        parts.append(metrics.expected_calibration_error(block, true))
-        return metrics.brier_score(block, true).values, block.amax(-1)
-
-    briers, confidence = probs.each(measured, target)
-    return _Quality(_joined(parts), briers, confidence)
+    scaled = (block for _, block in scaling.probs.blocks())
+    parts, briers = [], Paired()
+    unscaled = given.prob_rows.take(halves.measured).beside(given.true.take(halves.measured))
+    for (block, true), after in zip(unscaled, scaled, strict=True):
+        parts.append([metrics.expected_calibration_error(probs, true) for probs in (block, after)])
+        briers.add(*(metrics.brier_score(probs, true).values for probs in (block, after)))
+    before, after_scaling = (_joined(found) for found in zip(*parts, strict=True))
+    counts, errors = (len(halves.fitted), len(halves.measured)), (before.error, after_scaling.error)
+    diagrams = (_reliability(before), _reliability(after_scaling))
+    return Calibrated(scaling.temperature, *counts, *errors, briers.difference(), *diagrams)
 
 
 def _joined(parts: Sequence[metrics.Calibration]) -> metrics.Calibration:
@@ -120,25 +112,7 @@ def _reliability(found: metrics.Calibration) -> Reliability:
     return Reliability(*(tuple(part) for part in bins))
 
 
-class _Outcome(NamedTuple):
-    """The decisions of a rule and their outcomes, one entry per sample (n,).
-
-    Attributes:
-        answer: The classes.
-        right: Whether they are the true ones.
-        far: Their distance from the true class in the tree.
-        far_at_5: The mean distance of the five best classes.
-        paid: Their cost by the costs, or by the tree without costs.
-    """
-
-    answer: Tensor
-    right: Tensor
-    far: Tensor
-    far_at_5: Tensor
-    paid: Tensor
-
-
-def crm(probs: Scores, target: Tensor, tree: Taxonomy | None, costs: Tensor | None, *, temperature: float) -> Crm:
+def crm(probs: Scores, target: Column, tree: Taxonomy | None, costs: Tensor | None, *, temperature: float) -> Crm:
     """Compare the class of least expected cost with the most probable class.
 
     Args:
@@ -149,36 +123,42 @@ def crm(probs: Scores, target: Tensor, tree: Taxonomy | None, costs: Tensor | No
         temperature: The temperature of `probs`.
     """
     best = min(BEST, probs.shape[1])
-
-    def outcomes(block: Tensor, true: Tensor) -> tuple[Tensor, ...]:
-        found = compare_rules(block, true, tree, costs=costs, k=best)
-        return (*_outcome(found.before), *_outcome(found.after))
-
-    found = probs.each(outcomes, target)
-    before, after = _Outcome(*found[: len(found) // 2]), _Outcome(*found[len(found) // 2 :])
-    wrong = [(rule.far, rule.far > 0) for rule in (before, after)]
+    changed = became_right = became_wrong = 0
+    accuracy, paid, severity, at_1, at_5 = (Paired() for _ in range(5))
+    for block, true in probs.beside(target):
+        before, after = (found := compare_rules(block, true, tree, costs=costs, k=best)).before, found.after
+        changed += int((before.answer != after.answer).sum())
+        became_right += int((after.right & ~before.right).sum())
+        became_wrong += int((before.right & ~after.right).sum())
+        accuracy.add(before.right, after.right)
+        paid.add(_paid(before), _paid(after))
+        if before.distances is not None and after.distances is not None:
+            far, far_after = before.distances[:, 0], after.distances[:, 0]
+            severity.add(far, far_after, far > 0, far_after > 0)
+            at_1.add(far, far_after)
+            at_5.add(before.distances.double().mean(-1), after.distances.double().mean(-1))
     return Crm(
         costs="taxonomy" if costs is None else "costs",
         temperature=temperature,
         samples=len(target),
-        changed=int((before.answer != after.answer).sum()),
-        became_right=int((after.right & ~before.right).sum()),
-        became_wrong=int((before.right & ~after.right).sum()),
-        accuracy=mean_difference(before.right, after.right),
-        cost=None if costs is None else mean_difference(before.paid, after.paid),
-        saved=saving(before.paid, after.paid),
-        severity=None if tree is None else ratio_difference(*wrong),
-        distance_at_1=None if tree is None else mean_difference(before.far, after.far),
-        distance_at_5=None if tree is None or best < BEST else mean_difference(before.far_at_5, after.far_at_5),
+        changed=changed,
+        became_right=became_right,
+        became_wrong=became_wrong,
+        accuracy=accuracy.difference(),
+        cost=None if costs is None else paid.difference(),
+        saved=paid.saving(),
+        severity=None if tree is None else severity.difference(),
+        distance_at_1=None if tree is None else at_1.difference(),
+        distance_at_5=None if tree is None or best < BEST else at_5.difference(),
     )
 
 
-def _outcome(decided: Decided) -> _Outcome:
-    far = decided.distances
-    if far is None:
-        far = torch.full_like(decided.classes, nan, dtype=torch.float64)
-    paid = far[:, 0] if decided.costs is None else decided.costs
-    return _Outcome(decided.answer, decided.right, far[:, 0], far.double().mean(-1), paid)
+def _paid(decided: Decided) -> Tensor:
+    """Return the costs of the answers (n,): by the costs, or by the tree without costs."""
+    if decided.costs is not None:
+        return decided.costs
+    assert decided.distances is not None
+    return decided.distances[:, 0]
 
 
 def fallback(
@@ -197,17 +177,17 @@ def fallback(
     if temperature != 1:
         fitted, probs = (logits.take(half).map(lambda block: (block / temperature).softmax(-1)) for half in halves)
     chosen, measured = (
-        _curve(part, given.target[half], tree) for part, half in zip((fitted, probs), halves, strict=True)
+        _curve(part, given.true.take(half), tree) for part, half in zip((fitted, probs), halves, strict=True)
     )
     always_a_class, *_ = points = _points(measured)
     least = {goal: _lowest(chosen, goal) for goal in GOALS if goal > float(chosen.correctness[0])}
     reached = [points[at]._replace(goal=goal) for goal, at in least.items() if at is not None]
     missed = tuple(goal for goal, at in least.items() if at is None)
-    levels = level_risks(probs, given.target[halves.measured], tree)
+    levels = level_risks(probs, given.true.take(halves.measured), tree)
     return Fallback(tree_source, len(halves.measured), (always_a_class, *reached), points, missed, temperature, levels)
 
 
-def _curve(probs: Scores, target: Tensor, tree: Taxonomy) -> OperatingCurve:
+def _curve(probs: Scores, target: Column, tree: Taxonomy) -> OperatingCurve:
     """Return the operating curve of the fallback; its points are means over samples."""
 
     def points(block: Tensor, true: Tensor) -> Tensor:

@@ -90,7 +90,7 @@ def questions(given: "Predictions", basics: Basics, hierarchy: Hierarchy | None)
         basics: Their accuracy; one at chance is questioned.
         hierarchy: Their severity, if the order of the classes is only assumed; one at chance is questioned.
     """
-    count, chance = len(given.target), _chance(given)
+    count, chance = len(given.true), _chance(given)
     at_chance = basics.accuracy <= chance if count < MANY else basics.accuracy_interval.low <= chance
     if count >= FEW and at_chance:
         order = f"class names are in the order of the scores ({first_matches(given.classes)}) and that the "
@@ -111,8 +111,8 @@ def _no_milder(found: Hierarchy) -> bool:
 
 def _chance(given: "Predictions") -> float:
     """Return the accuracy of predictions that are as frequent as these, but independent of the true classes."""
-    classes, count = len(given.classes), len(given.target)
-    true, guessed = (
-        torch.bincount(part, minlength=classes).double() / count for part in (given.target, given.predicted)
-    )
-    return float(true @ guessed)
+    pairs = given.pairs
+    shares = [torch.zeros(len(given.classes), dtype=torch.float64) for _ in range(2)]
+    for share, classes in zip(shares, (pairs.true, pairs.predicted), strict=True):
+        share.index_add_(0, classes, pairs.times.double() / len(given.true))
+    return float(shares[0] @ shares[1])

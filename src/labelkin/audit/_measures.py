@@ -1,6 +1,4 @@
-"""Accuracy, hierarchical metrics, cost and the most expensive confusions, with confidence intervals; and the split of the
-samples into a fitting half and a measuring half.
-"""
+"""Accuracy, hierarchical metrics, cost and the most expensive confusions, with confidence intervals."""
 
 import warnings
 from collections.abc import Sequence
@@ -12,20 +10,13 @@ from torch import Tensor
 
 from labelkin import metrics
 from labelkin.analysis import costliest
-from labelkin.audit._decision_findings import Saving
-from labelkin.audit._findings import Basics, Cost, Difference, Hierarchy, Interval, Worst
+from labelkin.audit._findings import Basics, Cost, Hierarchy, Interval, Worst
+from labelkin.audit._paired import Z
+from labelkin.audit._pairs import Pairs
 from labelkin.audit._predictions import Predictions
-from labelkin.decide import Halves, split_halves
 from labelkin.structure import Taxonomy
 
-LEAST_SAMPLES = 20  # fewer samples are not split into halves
-Z = 1.959963984540054  # normal quantile of 0.975
 BEST = 5  # classes in top-5 accuracy and distance@5
-
-
-def split_if_enough(count: int, seed: int) -> Halves | None:
-    """Split `count` samples into random halves; None if there are too few samples."""
-    return None if count < LEAST_SAMPLES else split_halves(count, seed)
 
 
 def share_interval(hits: int, count: int) -> Interval:
@@ -36,76 +27,39 @@ def share_interval(hits: int, count: int) -> Interval:
     return Interval(max(0.0, middle - reach), min(1.0, middle + reach))
 
 
-def mean_interval(values: Tensor) -> Interval:
-    """Return the interval of a mean over samples, by the normal distribution; NaN for a single sample."""
-    reach = Z * float(values.double().std()) / sqrt(len(values)) if len(values) > 1 else nan
-    middle = float(values.double().mean())
+def mean_interval(values: Tensor, times: Tensor) -> Interval:
+    """Return the interval of a mean over samples, by the normal distribution; NaN for a single sample.
+
+    Args:
+        values: (P,) different values.
+        times: (P,) how many samples have each.
+    """
+    count, numbers = int(times.sum()), values.double()
+    middle = float((times * numbers).sum() / count)
+    square = float((times * (numbers - middle).square()).sum())
+    reach = Z * sqrt(square / (count - 1) / count) if count > 1 else nan
     return Interval(middle - reach, middle + reach)
-
-
-def mean_difference(before: Tensor, after: Tensor) -> Difference:
-    """Return the difference of two means over the same samples."""
-    ones = torch.ones(len(before), dtype=torch.float64)
-    return ratio_difference((before, ones), (after, ones))
-
-
-def ratio_difference(before: tuple[Tensor, Tensor], after: tuple[Tensor, Tensor]) -> Difference:
-    """Return the difference of two ratios `sum(part) / sum(whole)` over the same samples.
-
-    The severity is such a ratio: its `whole` counts the mistakes, which differ before and after. To first order, a sample
-    moves a ratio by `(part - ratio * whole) / mean(whole)`; the interval uses the variance of the difference of these
-    contributions. A ratio whose `whole` is 0 is NaN.
-    """
-    differ = int(((before[0] != after[0]) | (before[1] != after[1])).sum())
-    ratios, contributions = [], []
-    for part, whole in ((p.double(), w.double()) for p, w in (before, after)):
-        if not whole.any():
-            ratios.append(nan)
-            continue
-        ratios.append(float(part.sum() / whole.sum()))
-        contributions.append((part - ratios[-1] * whole) / whole.mean())
-    if len(contributions) < 2 or len(contributions[0]) < 2:
-        return Difference(ratios[0], ratios[1], differ)
-    change = ratios[1] - ratios[0]
-    reach = Z * float((contributions[1] - contributions[0]).std()) / sqrt(len(contributions[0]))
-    return Difference(ratios[0], ratios[1], differ, change, change - reach, change + reach)
-
-
-def saving(before: Tensor, after: Tensor) -> Saving:
-    """Return the share of the total cost `before` that `after` saves, over the same samples; NaN if nothing was spent.
-
-    It is `1 - sum(after) / sum(before)`. The interval counts the variance of both sums, as in `ratio_difference`.
-    """
-    spent, left = before.double(), after.double()
-    if not spent.any():
-        return Saving(nan, nan, nan)
-    ratio = float(left.sum() / spent.sum())
-    if len(spent) < 2:
-        return Saving(1 - ratio, nan, nan)
-    reach = Z * float(((left - ratio * spent) / spent.mean()).std()) / sqrt(len(spent))
-    return Saving(1 - ratio, 1 - ratio - reach, 1 - ratio + reach)
 
 
 def basics(given: Predictions) -> Basics:
     """Return accuracy and the number of mistakes."""
-    right = int((given.predicted == given.target).sum())
-    count = len(given.target)
+    count, wrong = len(given.true), int(given.pairs.mistakes.times.sum())
     top5 = nan
     if given.prob_rows is not None and len(given.classes) > BEST:
-        (hits,) = given.prob_rows.each(lambda p, t: (metrics.top_k_accuracy(p, t, k=BEST).values,), given.target)
-        top5 = float(hits.double().mean())
-    return Basics(right / count, share_interval(right, count), top5, count - right)
+        hits = (metrics.top_k_accuracy(p, t, k=BEST).values for p, t in given.prob_rows.beside(given.true))
+        top5 = sum(int(part.sum()) for part in hits) / count
+    return Basics((count - wrong) / count, share_interval(count - wrong, count), top5, wrong)
 
 
 def hierarchy(given: Predictions, tree: Taxonomy) -> Hierarchy:
     """Return the metrics on the taxonomy."""
-    pair = (given.predicted, given.target)
-    counts = metrics.confusion_matrix(*pair, len(given.classes))
-    semantic = tree.distance("semantic")
+    pairs = given.pairs
+    pair = (pairs.predicted, pairs.true)
+    counts, semantic = pairs.matrix(len(given.classes)), tree.distance("semantic")
     at_5 = nan
     if given.prob_rows is not None and len(given.classes) >= BEST:
-        (far,) = given.prob_rows.each(lambda p, t: (metrics.average_distance(p, t, tree, k=BEST).values,), given.target)
-        at_5 = float(far.double().mean())
+        far = (metrics.average_distance(p, t, tree, k=BEST).values for p, t in given.prob_rows.beside(given.true))
+        at_5 = sum(float(part.double().sum()) for part in far) / len(given.true)
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", metrics.UndefinedMetric
@@ -119,36 +73,40 @@ def hierarchy(given: Predictions, tree: Taxonomy) -> Hierarchy:
                 metrics.weighted_f1,
             )
         ]
-        severity = metrics.mistake_severity(*pair, tree).mean
+    wrong = pairs.mistakes
+    depth = torch.from_numpy(tree.depth[tree.leaves])
+    above = {name: depth[part] for name, part in (("true", pairs.true), ("predicted", pairs.predicted))}
+    others = torch.from_numpy(tree.distance("height")).sum(1) / (len(given.classes) - 1)
     return Hierarchy(
         int(tree.distance("height").max()),  # below the tree's own height where the root has a single child
-        severity,
-        _severity_by_chance(given, tree),
-        float(heights(tree, given.target, given.predicted).mean()),
+        wrong.mean(heights(tree, wrong)),
+        wrong.mean(others[wrong.true]),
+        pairs.mean(heights(tree, pairs)),
         at_5,
-        metrics.hierarchical_precision(*pair, tree).mean,
-        metrics.hierarchical_recall(*pair, tree).mean,
-        metrics.hierarchical_f1(*pair, tree).mean,
+        # Micro averages: a pair counts as often as the metric counts its nodes.
+        pairs.mean(metrics.hierarchical_precision(*pair, tree).values, above["predicted"]),
+        pairs.mean(metrics.hierarchical_recall(*pair, tree).values, above["true"]),
+        pairs.mean(metrics.hierarchical_f1(*pair, tree).values, above["true"] + above["predicted"]),
         *weighted,
     )
 
 
-def heights(tree: Taxonomy, target: Tensor, classes: Tensor) -> Tensor:
-    """Return the distance of each class to the true one, in the shape of `classes`: (n,) or (n, k)."""
-    true = target.numpy().reshape(-1, *[1] * (classes.ndim - 1))
-    return torch.from_numpy(np.asarray(tree.distance("height", true, classes.numpy())))
+def heights(tree: Taxonomy, pairs: Pairs) -> Tensor:
+    """Return the distances of pairs (P,)."""
+    return torch.from_numpy(np.asarray(tree.distance("height", pairs.true.numpy(), pairs.predicted.numpy())))
 
 
 def cost(given: Predictions, costs: Tensor) -> Cost:
     """Return the mean cost per sample."""
-    found = metrics.expected_cost(given.predicted, given.target, costs)
-    return Cost(found.mean, mean_interval(found.values))
+    paid = metrics.expected_cost(given.pairs.predicted, given.pairs.true, costs).values
+    return Cost(given.pairs.mean(paid), mean_interval(paid, given.pairs.times))
 
 
 def worst(given: Predictions, tree: Taxonomy | None, costs: Tensor | None, *, top: int) -> Worst:
     """Return the `top` confusions that cost most: by `costs`, otherwise by the tree, otherwise by their number."""
     by, distances = _weights(given.classes, tree, costs)
-    found = costliest(given.predicted, given.target, names=given.classes, distances=distances, top=top)
+    true, predicted, times = given.pairs
+    found = costliest(predicted, true, times=times, names=given.classes, distances=distances, top=top)
     return Worst(by, found.confusions, found.total)
 
 
@@ -158,12 +116,3 @@ def _weights(classes: Sequence[str], tree: Taxonomy | None, costs: Tensor | None
     if tree is not None:
         return "taxonomy", torch.from_numpy(tree.distance("height"))
     return "times", torch.ones(len(classes), len(classes))
-
-
-def _severity_by_chance(given: Predictions, tree: Taxonomy) -> float:
-    """Return the severity if mistakes were spread evenly over the other classes."""
-    mistaken = given.target[given.predicted != given.target]
-    if not len(mistaken):
-        return nan
-    others = tree.distance("height").sum(1) / (len(given.classes) - 1)
-    return float(others[mistaken.numpy()].mean())

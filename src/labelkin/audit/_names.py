@@ -46,7 +46,7 @@ def choose_names(
         names = read_names(chosen, tree)
         check_order(names, raw.names)
         by_tree = isinstance(chosen, str) and chosen == FROM_TREE
-        if by_tree and not is_built_in and not set(raw.target) <= set(names):
+        if by_tree and not is_built_in and not set(raw.target.distinct) <= set(names):
             raise InputError(
                 "classes: 'taxonomy' needs labels that are class names, because numbers cannot show that the order of the "
                 f"tree ({first_matches(names)}) is that of the scores; {ASK}."
@@ -127,5 +127,5 @@ def read_names(chosen: Sequence[str] | str | os.PathLike[str], tree: Taxonomy | 
 
 def _only_numbers(raw: Raw, tree: Taxonomy) -> bool:
     """Whether the labels are numbers that the tree lacks; then the caller must pass their names."""
-    labels = {*raw.target, *(raw.predicted or ())}
+    labels = set(raw.target.distinct) if raw.predicted is None else {*raw.target.distinct, *raw.predicted.distinct}
     return not labels <= set(tree.classes) and all(label.isdecimal() for label in labels)

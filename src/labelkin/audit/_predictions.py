@@ -2,20 +2,21 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from math import isnan
+from math import inf, isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from labelkin._arrays import PERCENT_ROUNDING, check_probs
 from labelkin._checks import InputError, check_names, counted, listed, near, refuse_damaged
 from labelkin._numpy_files import open_numpy
+from labelkin.audit._columns import Column, ColumnWriter
 from labelkin.audit._names import ASK
+from labelkin.audit._pairs import Pairs, count_pairs
 from labelkin.audit._read_files import read_arrays, read_table
-from labelkin.audit._schema import Fields, Kind, Raw, class_positions
+from labelkin.audit._schema import Fields, Kind, Labels, Raw, class_positions
 from labelkin.audit._scores import IN_MEMORY, Scores
 from labelkin.data import class_names
 from labelkin.runs import RunFolder, calibration_of, existing_run_folder, kind_in, restored_context
@@ -35,8 +36,9 @@ class Predictions(NamedTuple):
         source: The file's path, or "arrays".
         kind: What the predictions are.
         classes: The class names.
-        target: (n,) positions of the true classes.
-        predicted: (n,) positions of the predicted classes.
+        true: (n,) positions of the true classes, in memory or in a file.
+        answers: (n,) positions of the predicted classes.
+        pairs: How often each class was predicted for each true class.
         logit_rows: (n, K) logits, or logarithms of the probabilities; None for predicted labels.
         prob_rows: (n, K) probabilities; None for predicted labels.
         notes: Remarks on the data.
@@ -46,12 +48,23 @@ class Predictions(NamedTuple):
     source: str
     kind: Kind
     classes: tuple[str, ...]
-    target: Tensor
-    predicted: Tensor
+    true: Column
+    answers: Column
+    pairs: Pairs
     logit_rows: Scores | None
     prob_rows: Scores | None
     notes: tuple[str, ...]
     doubt: str | None = None
+
+    @property
+    def target(self) -> Tensor:
+        """(n,) positions of the true classes, in memory."""
+        return self.true.tensor()
+
+    @property
+    def predicted(self) -> Tensor:
+        """(n,) positions of the predicted classes, in memory."""
+        return self.answers.tensor()
 
     @property
     def logits(self) -> Tensor | None:
@@ -114,23 +127,33 @@ def check_predictions(raw: Raw, names: Sequence[str] | None, source: str) -> Pre
         )
     if raw.scores is not None and names is None and raw.names is None:
         _check_numbered(raw.target, source)
-    target = class_positions(raw.target, classes, what="target")
-    notes = _without_samples(target, classes)
+    true = class_positions(raw.target, classes, what="target")
     if raw.scores is None:
         assert raw.predicted is not None
-        predicted = class_positions(raw.predicted, classes, what="predicted")
-        return Predictions(source, raw.kind, classes, target, predicted, None, None, notes)
-    (best,) = raw.scores.each(lambda block: (block.argmax(-1),))
+        answers = class_positions(raw.predicted, classes, what="predicted")
+    else:
+        answers = _most_probable(raw.scores)
+    pairs = count_pairs(zip(true.blocks(), answers.blocks(), strict=True), len(classes))
+    fields = (true, answers, pairs)
+    notes = _without_samples(pairs, classes)
+    if raw.scores is None:
+        return Predictions(source, raw.kind, classes, *fields, None, None, notes)
     if raw.kind == "logits":
-        fields = (target, best, raw.scores, raw.scores.map(lambda block: block.softmax(-1)))
-        return Predictions(source, raw.kind, classes, *fields, notes, doubt(raw.scores))
+        rows = (raw.scores, raw.scores.map(lambda block: block.softmax(-1)))
+        return Predictions(source, raw.kind, classes, *fields, *rows, notes, doubt(raw.scores))
     probs, rounding = checked_probs(raw.scores, raw.sample_names)
-    least, of_true = probs.each(_extremes, target)
-    floor = max(LEAST_PROBABILITY, float(least.min()) / 10)
+    least, impossible = _extremes(probs, true)
+    floor = max(LEAST_PROBABILITY, least / 10)
     logits = probs.map(lambda block: block.clamp_min(floor).log())
-    return Predictions(
-        source, raw.kind, classes, target, best, logits, probs, notes + rounding + _zero_probability(of_true)
-    )
+    notes += rounding + _zero_probability(impossible, len(true))
+    return Predictions(source, raw.kind, classes, *fields, logits, probs, notes)
+
+
+def _most_probable(scores: Scores) -> Column:
+    found = ColumnWriter()
+    for _, block in scores.blocks():
+        found.add(block.argmax(-1).numpy())
+    return found.column()
 
 
 def _classes(raw: Raw, names: Sequence[str] | None) -> tuple[str, ...]:
@@ -140,12 +163,12 @@ def _classes(raw: Raw, names: Sequence[str] | None) -> tuple[str, ...]:
         return raw.names
     if raw.scores is not None:
         return tuple(str(k) for k in range(raw.scores.shape[1]))
-    return class_names([*raw.target, *(raw.predicted or ())])
+    return class_names([*raw.target.distinct, *(() if raw.predicted is None else raw.predicted.distinct)])
 
 
-def _check_numbered(labels: Sequence[str], source: str) -> None:
+def _check_numbered(labels: Labels, source: str) -> None:
     """Refuse labels that are names if the source does not say which score is of which class."""
-    named = sorted({label for label in labels if not label.isdecimal()})
+    named = sorted({label for label in labels.distinct if not label.isdecimal()})
     if named:
         raise InputError(
             f"target: the labels are names ({listed(named, 3)}), but {source} does not say which score is of which class; "
@@ -153,8 +176,9 @@ def _check_numbered(labels: Sequence[str], source: str) -> None:
         )
 
 
-def _without_samples(target: Tensor, classes: Sequence[str]) -> tuple[str, ...]:
-    absent = (target.bincount(minlength=len(classes)) == 0).nonzero().flatten().tolist()
+def _without_samples(pairs: Pairs, classes: Sequence[str]) -> tuple[str, ...]:
+    present = set(pairs.true.tolist())
+    absent = [k for k in range(len(classes)) if k not in present]
     if not absent:
         return ()
     verb = "has" if len(absent) == 1 else "have"
@@ -172,22 +196,24 @@ def checked_probs(scores: Scores, sample_names: Sequence[str]) -> tuple[Scores, 
     return scores.map(lambda block: block / block.sum(-1, keepdim=True)), (note,) if deviation > ROUNDED else ()
 
 
-def _extremes(probs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the smallest positive probability of each sample (n,), and the probability of its true class (n,).
+def _extremes(probs: Scores, true: Column) -> tuple[float, int]:
+    """Return the smallest positive probability, and the number of samples whose true class has probability 0.
 
     A tenth of the smallest one replaces a probability of 0 in logarithms: in a file with few decimals a 0 may stand for a much
     larger number than 1e-12; with that value, a few such samples would determine the temperature.
     """
-    positive = probs.masked_fill(probs <= 0, torch.inf)
-    return positive.amin(-1), probs.gather(1, target.unsqueeze(1)).squeeze(1)
+    least, impossible = inf, 0
+    for block, target in probs.beside(true):
+        least = min(least, float(block.masked_fill(block <= 0, inf).min()))
+        impossible += int((block.gather(1, target.unsqueeze(1)) == 0).sum())
+    return least, impossible
 
 
-def _zero_probability(of_true: Tensor) -> tuple[str, ...]:
-    count = int((of_true == 0).sum())
+def _zero_probability(count: int, samples: int) -> tuple[str, ...]:
     if not count:
         return ()
     return (
-        f"{counted(count, 'sample')} of {len(of_true):,} {'has' if count == 1 else 'have'} probability 0 for the true class, "
+        f"{counted(count, 'sample')} of {samples:,} {'has' if count == 1 else 'have'} probability 0 for the true class, "
         "perhaps because of rounding; this makes the temperature unreliable. Use logits if you can.",
     )
 

@@ -1,6 +1,5 @@
 """Read predictions from arrays and from .npz, .csv, .jsonl and .parquet files."""
 
-from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from numbers import Number
@@ -14,19 +13,21 @@ from torch import Tensor
 
 from labelkin._checks import InputError, check_names, counted, listed, plain
 from labelkin._numpy_files import StoredArray
+from labelkin.audit._columns import ColumnWriter
 from labelkin.audit._doubts import check_class_columns
 from labelkin.audit._schema import (
     PREDICTED,
     Fields,
     Floats,
     Kind,
+    Labels,
+    LabelWriter,
     Raw,
     SampleNames,
     check_present,
     class_texts,
     find_kind,
     find_target,
-    label_texts,
 )
 from labelkin.audit._scores import Scores, Spool, block_rows
 from labelkin.data import CLASS_NAME_KEYS, ROW_NAMES, check_finite, parse_number, read_rows
@@ -59,7 +60,7 @@ def read_arrays(arrays: Mapping[str, Any], kind: str | None, fields: Fields, sou
     )
 
 
-def _labels(values: Any, name: str, source: str, sample_names: Sequence[str]) -> list[str]:
+def _labels(values: Any, name: str, source: str, sample_names: Sequence[str]) -> Labels:
     given = to_numpy(values)
     if given.ndim == 2 and given.shape[1] == 1:
         given = given[:, 0]
@@ -73,8 +74,11 @@ def _labels(values: Any, name: str, source: str, sample_names: Sequence[str]) ->
         raise InputError(
             f"{name}: expected {counted(len(sample_names), 'label')} in {source}, one per target, got {len(given)}."
         )
-    cells = (_cell(value) for value in given.tolist())
-    return label_texts(cells, what=f"{source}: {name}", sample_names=sample_names)
+    found = LabelWriter(f"{source}: {name}")
+    for start in range(0, len(given), MOST_ROWS):
+        place = slice(start, start + MOST_ROWS)
+        found.add((_cell(value) for value in given[place].tolist()), sample_names[place])
+    return found.labels()
 
 
 def _cell(value: Any) -> Any:
@@ -116,26 +120,37 @@ def read_table(path: Path, kind: str | None, fields: Fields) -> Raw:
     target = columns.index(find_target(fields.target, columns, str(path)))
     if kind_read == "labels":
         predicted = columns.index(check_present("predicted", fields.predicted or PREDICTED, columns, str(path)))
-        names, cells = _cells(path, ((line, (row[target], row[predicted])) for line, row in rows))
-        return Raw(
-            kind_read,
-            label_texts((cell[0] for cell in cells), what=f"{path}: target", sample_names=names),
-            None,
-            label_texts((cell[1] for cell in cells), what=f"{path}: predicted", sample_names=names),
-            None,
-            names,
-        )
+        return _labels_of_table(path, rows, target, predicted)
     found = score_columns(columns, kind_read, columns[target], fields, path)
-    lines, labels, spool = array("q"), list[str](), Spool()
-    known: dict[str, str] = {}
+    lines, labels, spool = ColumnWriter(np.int64), LabelWriter(f"{path}: target"), Spool()
     for chunk in table_chunks(path, rows, found, [target]):
-        lines.extend(chunk.lines)
-        of_chunk = (row[0] for row in chunk.kept)
-        labels += label_texts(of_chunk, what=f"{path}: target", sample_names=chunk.sample_names, known=known)
+        lines.add(chunk.lines)
+        labels.add((row[0] for row in chunk.kept), chunk.sample_names)
         spool.add(chunk.scores)
+    true = labels.labels()
     if fields.columns is None and found.names is not None:
-        check_class_columns(found.names, spool.sample(), kind_read, labels=set(labels), source=str(path))
-    return Raw(kind_read, labels, spool.scores(), None, found.names, SampleNames("line", lines))
+        check_class_columns(found.names, spool.sample(), kind_read, labels=set(true.distinct), source=str(path))
+    return Raw(kind_read, true, spool.scores(), None, found.names, SampleNames("line", lines.column()))
+
+
+def _labels_of_table(path: Path, rows: Iterator[tuple[int, Sequence[Any]]], target: int, predicted: int) -> Raw:
+    """Read the true and the predicted labels of a table; `target` and `predicted` are the positions of their columns."""
+    lines, true, guessed = ColumnWriter(np.int64), LabelWriter(f"{path}: target"), LabelWriter(f"{path}: predicted")
+    while True:
+        own, cells, guesses = list[int](), list[Any](), list[Any]()
+        for line, row in islice(rows, MOST_ROWS):
+            own.append(line)
+            cells.append(row[target])
+            guesses.append(row[predicted])
+        if not own:
+            break
+        lines.add(own)
+        true.add(cells, SampleNames("line", own))
+        guessed.add(guesses, SampleNames("line", own))
+    sample_names = SampleNames("line", lines.column())
+    if not len(sample_names):
+        raise InputError(f"{path}: the table has a header but no rows.")
+    return Raw("labels", true.labels(), None, guessed.labels(), None, sample_names)
 
 
 class Chunk(NamedTuple):
@@ -211,17 +226,6 @@ def score_columns(columns: Sequence[str], kind: Kind, target: str | None, fields
     wanted, names = _class_columns(columns, target, fields, path)
     positions = [columns.index(name) for name in wanted]
     return ScoreColumns(positions, names, lambda line, row: _numbers([row[i] for i in positions], wanted, path, line))
-
-
-def _cells(path: Path, pairs: Any) -> tuple[list[str], list[tuple[Any, Any]]]:
-    """Return the name of each row ("line 7") and its two cells."""
-    lines, cells = [], []
-    for line, pair in pairs:
-        lines.append(f"line {line}")
-        cells.append(pair)
-    if not cells:
-        raise InputError(f"{path}: the table has a header but no rows.")
-    return lines, cells
 
 
 def _list_column(kind: Kind, columns: Sequence[str], fields: Fields, path: Path) -> str | None:

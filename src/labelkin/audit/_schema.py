@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, check_choice, counted, listed, near, reads_as_number, with_suggestions
+from labelkin.audit._columns import Column, ColumnWriter
 from labelkin.data import TARGET_KEYS
 
 if TYPE_CHECKING:
@@ -39,22 +40,62 @@ class Fields(NamedTuple):
     columns: Sequence[str] | str | None = None
 
 
+class Labels(NamedTuple):
+    """The label of each sample.
+
+    Attributes:
+        distinct: The different labels as text.
+        places: (n,) the place of each sample's label among them.
+    """
+
+    distinct: tuple[str, ...]
+    places: Column
+
+
+class LabelWriter:
+    """Collects labels part by part; see `label_texts`.
+
+    Args:
+        what: What the labels are, for error messages.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what, self._known, self._places = what, dict[str, int](), ColumnWriter()
+        self._read: dict[str, int] = {}  # the place of a label as it was read, such as " cat"
+
+    def add(self, values: Iterable[Any], sample_names: Sequence[str]) -> None:
+        """Add the labels of some samples."""
+        self._places.add([self._place(value, at, sample_names) for at, value in enumerate(values)])
+
+    def _place(self, value: Any, at: int, sample_names: Sequence[str]) -> int:
+        if type(value) is str and value in self._read:
+            return self._read[value]
+        place = self._known.setdefault(_text(value, self._what, at, sample_names), len(self._known))
+        if type(value) is str:
+            self._read[value] = place
+        return place
+
+    def labels(self) -> Labels:
+        """Return the labels that were added."""
+        return Labels(tuple(self._known), self._places.column())
+
+
 class Raw(NamedTuple):
     """Predictions before they are checked, with labels as text.
 
     Attributes:
         kind: "logits", "probs" or "labels".
-        target: The true label of each sample.
+        target: The true labels.
         scores: Logits or probabilities (n, K); None for predicted labels.
-        predicted: The predicted label of each sample; None for scores.
+        predicted: The predicted labels; None for scores.
         names: The class names, if the source has them.
         sample_names: A name of each sample for error messages: "line 7" or "sample 6".
     """
 
     kind: Kind
-    target: list[str]
+    target: Labels
     scores: "Scores | None"
-    predicted: list[str] | None
+    predicted: Labels | None
     names: tuple[str, ...] | None
     sample_names: Sequence[str]
 
@@ -62,7 +103,7 @@ class Raw(NamedTuple):
 class SampleNames(Sequence[str]):
     """Names of samples such as "line 7", which are created when they are needed."""
 
-    def __init__(self, word: str, numbers: Sequence[int]) -> None:
+    def __init__(self, word: str, numbers: Sequence[int] | Column | Tensor) -> None:
         self._word, self._numbers = word, numbers
 
     def __len__(self) -> int:
@@ -75,7 +116,7 @@ class SampleNames(Sequence[str]):
     def __getitem__(self, at: int | slice) -> "str | SampleNames":
         if isinstance(at, slice):
             return SampleNames(self._word, self._numbers[at])
-        return f"{self._word} {self._numbers[at]}"
+        return f"{self._word} {int(self._numbers[at])}"
 
 
 def find_kind(kind: str | None, names: Sequence[str], source: str, *, predicted: str | None = None) -> Kind:
@@ -121,17 +162,12 @@ def check_present(argument: str, name: str, names: Sequence[str], source: str) -
     return name
 
 
-def label_texts(
-    values: Iterable[Any], *, what: str, sample_names: Sequence[str], known: dict[str, str] | None = None
-) -> list[str]:
+def label_texts(values: Iterable[Any], *, what: str, sample_names: Sequence[str]) -> list[str]:
     """Return each label as text; a missing label raises `InputError`.
 
-    Whole numbers lose their fraction (3.0 becomes "3"), and text loses surrounding blanks. Equal labels are one object, because
-    there are many samples and few different labels; `known` holds those of earlier calls.
+    Whole numbers lose their fraction (3.0 becomes "3"), and text loses surrounding blanks.
     """
-    kept = {} if known is None else known
-    texts = (_text(value, what, name) for value, name in zip(values, sample_names, strict=True))
-    return [kept.setdefault(text, text) for text in texts]
+    return [_text(value, what, at, sample_names) for at, value in enumerate(values)]
 
 
 def class_texts(values: Iterable[Any], *, source: str) -> tuple[str, ...]:
@@ -140,13 +176,13 @@ def class_texts(values: Iterable[Any], *, source: str) -> tuple[str, ...]:
     return tuple(label_texts(names, what=f"{source}: classes", sample_names=SampleNames("place", range(len(names)))))
 
 
-def class_positions(labels: Sequence[str], classes: Sequence[str], *, what: str) -> Tensor:
+def class_positions(labels: Labels, classes: Sequence[str], *, what: str) -> Column:
     """Return the class position of each label (n,).
 
     If all labels are class names, they are read as names. Otherwise they must all be whole numbers and are read as positions,
     counted from 0.
     """
-    distinct = set(labels)
+    distinct = set(labels.distinct)
     position = {name: k for k, name in enumerate(classes)}
     if not distinct <= position.keys():
         expected = f"expected class names ({listed(list(classes), 3)}) or positions from 0 to {len(classes) - 1}"
@@ -161,7 +197,11 @@ def class_positions(labels: Sequence[str], classes: Sequence[str], *, what: str)
             raise InputError(f"{what}: {expected}, got {listed(outside)}.")
         position = {label: int(label) for label in distinct}
         _check_meaning(position, classes, what)
-    return torch.tensor([position[label] for label in labels], dtype=torch.int64)
+    of_label = torch.tensor([position[label] for label in labels.distinct])
+    found = ColumnWriter()
+    for places in labels.places.blocks():
+        found.add(of_label[places].numpy())
+    return found.column()
 
 
 def _check_meaning(position: dict[str, int], classes: Sequence[str], what: str) -> None:
@@ -177,12 +217,12 @@ def _check_meaning(position: dict[str, int], classes: Sequence[str], what: str) 
         )
 
 
-def _text(value: Any, what: str, name: str) -> str:
+def _text(value: Any, what: str, at: int, sample_names: Sequence[str]) -> str:
     if isinstance(value, bytes):
         value = value.decode("utf-8", errors="replace")
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     text = "" if value is None else str(value).strip()
     if not text or isinstance(value, float):
-        raise InputError(f"{what} in {name}: expected a class name or a whole number, got {value!r}.")
+        raise InputError(f"{what} in {sample_names[at]}: expected a class name or a whole number, got {value!r}.")
     return text

@@ -10,12 +10,11 @@ import torch
 from torch import Tensor
 
 from labelkin._numpy_files import StoredArray
+from labelkin.audit._columns import ROWS, Column, Half
 from labelkin.audit._schema import Floats
 
 BLOCK = 2**21  # numbers that are read at a time
-ROWS = 2**15  # the maximum number of rows read at a time: with few classes, results take more memory than scores
-IN_MEMORY = 2**24  # bytes of scores; more stay in a file
-Columns = tuple[Tensor, ...]
+IN_MEMORY = 2**22  # bytes of scores; more stay in a file
 Change = Callable[[Tensor], Tensor]
 
 
@@ -66,40 +65,35 @@ class Scores:
             return Scores.of(change(self._whole))
         return Scores(self.shape, lambda: map(change, self._read()), made=(self, change))
 
-    def take(self, samples: Tensor) -> "Scores":
-        """Return the rows at these positions, which must ascend."""
+    def take(self, half: Half) -> "Scores":
+        """Return the rows of the samples in a half."""
         if self._whole is not None:
-            return Scores.of(self._whole[samples])
+            return Scores.of(self._whole[half.mask(slice(0, len(self)))])
         if self._made is not None:  # rows that are not taken need not be changed
             source, change = self._made
-            return source.take(samples).map(change)
+            return source.take(half).map(change)
 
         def read() -> Iterator[Tensor]:
             for place, block in self.blocks():
-                first, end = torch.searchsorted(samples, torch.tensor([place.start, place.stop])).tolist()
-                if first < end:
-                    yield block[samples[first:end] - place.start]
+                rows = block[half.mask(place)]
+                if len(rows):
+                    yield rows
 
-        return Scores((len(samples), self.shape[1]), read)
+        return Scores((len(half), self.shape[1]), read)
 
-    def each(self, compute: Callable[..., Columns], *columns: Tensor) -> Columns:
-        """Return the results of `compute` for all samples; it is called with a block of rows and the same rows of `columns`."""
-        found: Columns = ()
+    def beside(self, *columns: Column) -> Iterator[tuple[Tensor, ...]]:
+        """Yield the rows in blocks, each with the same rows of `columns`."""
         for place, block in self.blocks():
-            parts = compute(block, *(column[place] for column in columns))
-            if not found:
-                found = tuple(part.new_empty(len(self), *part.shape[1:]) for part in parts)
-            for whole, part in zip(found, parts, strict=True):
-                whole[place] = part  # a copy, so that nothing else of the block stays in memory
-        return found
+            yield (block, *(column[place] for column in columns))
 
-    def mean(self, compute: Callable[..., Tensor], *columns: Tensor) -> Tensor:
+    def mean(self, compute: Callable[..., Tensor], *columns: Column) -> Tensor:
         """Return the mean over all samples; `compute` returns the mean over a block of them."""
-        shares = []
-        for place, block in self.blocks():
-            part = compute(block, *(column[place] for column in columns))
-            shares.append(part * (len(block) / len(self)))
-        return torch.stack(shares).sum(0)
+        total: Tensor | None = None
+        for block, *own in self.beside(*columns):
+            share = compute(block, *own) * (len(block) / len(self))
+            total = share if total is None else total + share
+        assert total is not None
+        return total
 
     def tensor(self) -> Tensor:
         """Return all rows (n, K), in memory."""

@@ -95,6 +95,11 @@ def as_text(audit: Audit) -> str:
     return "\n\n".join("\n".join(block) for block in blocks)
 
 
+def amount(value: float, form: str = "g") -> str:
+    """Write a count or a sum of costs: from 1,000 on as a whole number, never as a power of ten."""
+    return f"{value:,.0f}" if value >= 1000 else format(value, form)
+
+
 def _heading(audit: Audit) -> list[str]:
     sizes = f"{counted(audit.samples, 'sample')}, {counted(len(audit.classes), 'class', 'classes')}"
     lines = [f"{sizes}, read as {audit.kind} from {audit.source}"]
@@ -135,9 +140,9 @@ def _worst(found: Worst) -> list[str]:
         return ["Costliest confusions", "  none"]
     rows: list[tuple[str, ...]] = [("true", "predicted", "count", *COST_COLUMNS[found.by], "share")]
     for true, predicted, times, distance, cost in found.confusions:
-        each = () if found.by == "times" else (f"{distance:g}", f"{cost:g}")
+        each = () if found.by == "times" else (f"{distance:g}", amount(cost))
         share = f"{100 * cost / found.total:.1f} %" if found.total else UNDEFINED
-        rows.append((true, predicted, str(times), *each, share))
+        rows.append((true, predicted, f"{times:,}", *each, share))
     return [f"Costliest confusions, by {COST_OF_CONFUSION[found.by]}", *table(rows)]
 
 
@@ -157,7 +162,7 @@ def _calibration(found: Calibration) -> list[str]:
                 f"{confidence}; fitted on {counted(scaled.fitted_on, 'sample')}",
             )
         )
-        rows.append(("", "", f"on the other {scaled.measured_on}: {moved}"))
+        rows.append(("", "", f"on the other {scaled.measured_on:,}: {moved}"))
     return ["Calibration", *table(rows)]
 
 
@@ -169,8 +174,8 @@ def _crm(found: Crm) -> list[str]:
     ]
     right, wrong = found.became_right, found.became_wrong
     lines.append(
-        f"  {found.changed} of {counted(found.samples, 'decision')} {'changes' if found.changed == 1 else 'change'}: "
-        f"{right} {_become(right)} right, {wrong} {_become(wrong)} wrong"
+        f"  {found.changed:,} of {counted(found.samples, 'decision')} {'changes' if found.changed == 1 else 'change'}: "
+        f"{right:,} {_become(right)} right, {wrong:,} {_become(wrong)} wrong"
     )
     measured = (
         ("accuracy", found.accuracy),
@@ -232,7 +237,7 @@ def _pairs(pairs: Sequence[Pair], unit: str) -> list[str]:
     rows = [
         (
             f"  {pair.a} and {pair.b}",
-            f"{pair.confused:.3g} {unit if pair.confused != 1 else unit.removesuffix('s')}",
+            f"{amount(pair.confused, '.3g')} {unit if pair.confused != 1 else unit.removesuffix('s')}",
             "" if isnan(pair.distance) else f"distance {pair.distance:g}",
         )
         for pair in pairs

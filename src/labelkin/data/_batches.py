@@ -247,7 +247,7 @@ class Batches:
     @property
     def in_memory(self) -> bool:
         """Whether the samples are on the device, so that `take` works."""
-        return self._inputs is not None
+        return isinstance(self._inputs, Tensor)
 
     @property
     def on_host(self) -> bool:

@@ -14,6 +14,7 @@ from labelkin.decide._explain import Explanation, Step, explain
 from labelkin.decide._fallback import OperatingCurve, fallback, operating_curve
 from labelkin.decide._guarantee import GuaranteedFallback, Halves, split_halves
 from labelkin.decide._guarantee import GuaranteeKind as GuaranteeKind
+from labelkin.decide._guarantee import fitted_mask as fitted_mask
 from labelkin.decide._least_cost import argmax, expected_costs, least_cost, least_cost_top_k
 from labelkin.decide._level_temperatures import LevelTemperatures
 from labelkin.decide._rules import Decided, Rules, compare_rules

@@ -11,6 +11,8 @@ from labelkin._checks import InputError, check_number
 from labelkin.decide._validation import check_node_probs, check_target
 from labelkin.structure import Taxonomy
 
+Ints = npt.NDArray[np.int64]
+
 
 class OperatingCurve(NamedTuple):
     """Means over samples (T,) in float64, one per threshold; all range from 0 to 1.
@@ -104,13 +106,35 @@ def operating_curve(
     walk = nodes.clamp_min(0).cpu().numpy()
     true = taxonomy.leaves[target.cpu().numpy()]
     right = taxonomy.lca(walk, true[:, None]) == walk  # a node is the true class or above it
-    said, is_leaf = _information(taxonomy)[walk], taxonomy.is_leaf[walk]
-    points = []
-    for threshold in chosen.tolist():
-        last = _last_step(probs, threshold).cpu().numpy()
-        parts = (np.take_along_axis(part, last, -1) for part in (said, right, is_leaf, said == 0))
-        points.append([float(np.mean(part)) for part in parts])
-    return OperatingCurve(chosen, *torch.tensor(points, dtype=torch.float64).T)
+    ascending, order = chosen.to(probs).sort()
+    furthest = probs.flip(-1).cummax(-1).values.flip(-1)[:, 1:].contiguous()  # of a step and those after it
+    reached = torch.bucketize(furthest, ascending, right=True).cpu().numpy()  # thresholds, the lowest first
+    values, place = np.unique(_information(taxonomy), return_inverse=True)
+    said = _answers(place.reshape(-1)[walk], reached, len(values), len(chosen))
+    yes = [_answers(part.astype(np.int64), reached, 2, len(chosen))[1] for part in (right, taxonomy.is_leaf[walk])]
+    totals = np.stack([values @ said, *yes, said[values == 0].sum(0)])
+    means = torch.empty(totals.shape, dtype=torch.float64)
+    means[:, order.cpu()] = torch.from_numpy(totals / len(walk))
+    return OperatingCurve(chosen, *means)
+
+
+def _answers(kinds: Ints, reached: Ints, count: int, thresholds: int) -> Ints:
+    """Return how many answers are of each kind at each threshold (count, T), the lowest threshold first.
+
+    The answer is the last step that reaches the threshold, so a step that reaches it takes the place of the one before.
+
+    Args:
+        kinds: (n, L) the kind of the node of each step, a number below `count`.
+        reached: (n, L - 1) how many of the thresholds each step after the first one, or a later one, reaches.
+        count: The number of kinds.
+        thresholds: The number of thresholds, T.
+    """
+    size = thresholds + 1
+    gained, lost = (
+        np.bincount((part * size + reached).ravel(), minlength=count * size) for part in (kinds[:, 1:], kinds[:, :-1])
+    )
+    changes: Ints = (gained - lost).reshape(count, size)[:, ::-1].cumsum(1)[:, ::-1][:, 1:]
+    return np.bincount(kinds[:, 0], minlength=count)[:, None] + changes
 
 
 def ways_down(node_probs: Tensor, taxonomy: Taxonomy) -> tuple[Tensor, Tensor]:

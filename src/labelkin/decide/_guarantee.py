@@ -8,9 +8,11 @@ import math
 import warnings
 from dataclasses import dataclass
 from fractions import Fraction
+from tempfile import TemporaryFile
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -21,6 +23,7 @@ from labelkin.structure import Taxonomy
 
 GuaranteeKind = Literal["all", "predicted", "true"]
 KINDS: tuple[GuaranteeKind, ...] = ("all", "predicted", "true")
+MOST_HELD, MOST_MAPPED = 2**20, 2**16  # samples: more are split in a file, and so many positions are read at a time
 
 
 class Halves(NamedTuple):
@@ -57,8 +60,25 @@ def split_halves(count: int, seed: int = 0) -> Halves:
     """
     check_count("count", count, least=2)
     check_count("seed", seed, least=0)
-    order = torch.randperm(int(count), generator=torch.Generator().manual_seed(int(seed)))
-    return Halves(order[: count // 2].sort().values, order[count // 2 :].sort().values)
+    fitted = fitted_mask(int(count), int(seed))
+    return Halves(fitted.nonzero().flatten(), (~fitted).nonzero().flatten())
+
+
+def fitted_mask(count: int, seed: int) -> Tensor:
+    """Return which samples (n,) are in the half `fitted` of `split_halves`; with many samples it is mapped from a file."""
+    order, fitted = _tensor(count, np.int32 if count < 2**31 else np.int64), _tensor(count, np.bool_)
+    torch.randperm(count, generator=torch.Generator().manual_seed(seed), out=order)
+    for positions in torch.split(order[: count // 2], MOST_MAPPED):
+        fitted[positions.long()] = True
+    return fitted
+
+
+def _tensor(count: int, dtype: npt.DTypeLike) -> Tensor:
+    """Return zeros (n,), in a temporary file if there are many: the system may then give their memory to others."""
+    if count <= MOST_HELD:
+        return torch.from_numpy(np.zeros(count, dtype))
+    with TemporaryFile() as file:  # the map keeps it
+        return torch.from_numpy(np.memmap(file, dtype, "w+", shape=(count,)))
 
 
 @dataclass

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from labelkin._checks import InputError, check_choice, check_number, listed, plain
 from labelkin._extras import MissingExtra
+from labelkin._sparse_rows import SparseRows, row_blocks
 from labelkin.decide import least_cost
 from labelkin.doors._training_inputs import given_tree, held_out_rows, inner_nodes, objective_context, own_random_state
 from labelkin.objectives import OBJECTIVES
@@ -33,11 +34,12 @@ from labelkin.training import (
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.utils import check_array, check_random_state, compute_class_weight
+    from sklearn.utils import check_random_state, compute_class_weight
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+    from labelkin.doors._standardize import fitted_scaler, standardized
 except ImportError as error:
     raise MissingExtra(
         "KinClassifier needs scikit-learn 1.7 or later, which is not installed: pip install 'labelkin[sklearn]'"
@@ -45,7 +47,6 @@ except ImportError as error:
 
 DEVICES = ("cpu", "cuda", "mps", "auto")
 FLOATS = (np.float64, np.float32)
-PREDICTED_AT_ONCE = 1024  # samples
 Floats = npt.NDArray[np.floating[Any]]
 
 
@@ -60,7 +61,7 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Train a network with one of labelkin's objectives, as a scikit-learn classifier.
 
     Columns are standardized with the mean and standard deviation of the training data, and training computes in the
-    precision of X, single or double.
+    precision of X, single or double. Rows of a sparse matrix become dense batch by batch, with the same result.
 
     Sample weights count in the standardization, in the loss (a weighted mean over each batch, so only their ratios
     matter), and in a tree or relation that is built from the training data. A sample of weight 0 is left out.
@@ -147,7 +148,7 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Train the network.
 
         Args:
-            X: Finite numbers, shape (n, columns).
+            X: Finite numbers, shape (n, columns); may be sparse.
             y: Labels of any kind, shape (n,): at least two classes, and names of inner nodes of the taxonomy.
             sample_weight: Weights of at least 0, shape (n,); all 1 by default.
 
@@ -166,7 +167,7 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ['cat', 'dog', 'ship']
         """
         settings, options = self._settings(), self._options()
-        X, y = validate_data(self, X, y, dtype=FLOATS)
+        X, y = validate_data(self, X, y, dtype=FLOATS, accept_sparse="csr")
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         X, y, weight, dtype = X[weight > 0], y[weight > 0], weight[weight > 0], X.dtype
@@ -180,8 +181,8 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         all_X, all_place = X, place
         held = held_out_rows(place, inner, self.calibration)
         X, weight, place = X[~held], weight[~held], place[~held]
-        self.scaler_ = StandardScaler().fit(X, sample_weight=weight)
-        columns = self._columns(X, dtype)
+        self.scaler_ = fitted_scaler(X, weight)
+        columns = standardized(X, self.scaler_, dtype)
         data = standardized_dataset(columns, (np.cumsum(~inner) - 1).clip(0)[place], self.classes_)
         self.taxonomy_ = taxonomy_for(self.taxonomy if tree is None else tree, data)
         node = node_positions(labels, inner, self.taxonomy_)[place] if inner.any() else None
@@ -196,7 +197,7 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.temperature_ = 1.0
         if held.any():
             known = torch.from_numpy((np.cumsum(~inner) - 1)[all_place[held]])
-            scores = torch.from_numpy(self._scores_of(self._columns(all_X[held], dtype)))
+            scores = torch.from_numpy(self._scores_of(standardized(all_X[held], self.scaler_, dtype)))
             self.temperature_ = fit_calibration(self.model_.objective, scores, known).temperature
         return self
 
@@ -206,8 +207,7 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if given is None:
             return np.ones(len(labels))
         if isinstance(given, str) and given == "balanced":
-            balanced: Floats = compute_class_weight("balanced", classes=labels, y=y, sample_weight=weight)
-            return balanced
+            return np.asarray(compute_class_weight("balanced", classes=labels, y=y, sample_weight=weight))
         if not isinstance(given, Mapping):
             raise InputError(f"class_weight: expected 'balanced', a dict of labels to weights, or None, got {given!r}.")
         unknown, missing = [key for key in given if key not in known], [key for key in known if key not in given]
@@ -244,15 +244,11 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"options: expected a mapping of names to values, got {self.options!r}.")
         return {name: plain(value) for name, value in (self.options or {}).items()}
 
-    def _columns(self, X: Floats, dtype: npt.DTypeLike) -> Tensor:
-        """Standardize in the precision of X, then round to that of the network."""
-        return torch.from_numpy(check_array(self.scaler_.transform(X), dtype=dtype, input_name="X"))
-
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class with the highest score for each row, or with the least expected distance if `decide="crm"`.
 
         Args:
-            X: Finite numbers, shape (n, columns).
+            X: Finite numbers, shape (n, columns); may be sparse.
 
         Returns:
             Classes, shape (n,), with the dtype of y.
@@ -275,7 +271,7 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the scores of the classes, which are log-probabilities if the objective defines them.
 
         Args:
-            X: Finite numbers, shape (n, columns).
+            X: Finite numbers, shape (n, columns); may be sparse.
 
         Returns:
             Scores, shape (n, K). With two classes the difference of their scores, shape (n,), which is above 0 for the
@@ -295,7 +291,7 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the calibrated probabilities of the classes; not available for objectives that define none.
 
         Args:
-            X: Finite numbers, shape (n, columns).
+            X: Finite numbers, shape (n, columns); may be sparse.
 
         Returns:
             Probabilities in the order of `classes_`, shape (n, K).
@@ -313,7 +309,7 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the calibrated log-probabilities of the classes; not available for objectives that define none.
 
         Args:
-            X: Finite numbers, shape (n, columns).
+            X: Finite numbers, shape (n, columns); may be sparse.
 
         Returns:
             Log-probabilities in the order of `classes_`, shape (n, K).
@@ -333,15 +329,21 @@ class KinClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _scores(self, X: Any) -> Floats:
         check_is_fitted(self, "model_")
         dtype = np.float64 if next(self.model_.parameters()).dtype == torch.float64 else np.float32
-        return self._scores_of(self._columns(validate_data(self, X, reset=False, dtype=FLOATS), dtype))
+        X = validate_data(self, X, reset=False, dtype=FLOATS, accept_sparse="csr")
+        return self._scores_of(standardized(X, self.scaler_, dtype))
 
     @torch.no_grad()
-    def _scores_of(self, columns: Tensor) -> Floats:
+    def _scores_of(self, columns: Tensor | SparseRows) -> Floats:
         """Return the scores of standardized rows, computed in batches."""
         model = self.model_.eval()
         place = next(model.parameters()).device
-        parts = [model.objective.scores(model(part.to(place))) for part in torch.split(columns, PREDICTED_AT_ONCE)]
+        parts = [model.objective.scores(model(part.to(place))) for part in row_blocks(columns)]
         return torch.cat(parts).cpu().numpy()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from labelkin._checks import InputError, listed
+from labelkin._sparse_rows import SparseRows
 from labelkin.data import ArraySplit, Dataset, calibration_part
 from labelkin.objectives import OBJECTIVES, Context
 from labelkin.structure import Taxonomy, load_tree
@@ -59,10 +61,11 @@ def objective_context(
     """Return the context of an objective, with the samples whose class is known and their weights."""
     assert isinstance(data.train, ArraySplit)
     rows = torch.from_numpy(known)
+    inputs = cast(Tensor | SparseRows, data.train.inputs)  # see `standardized_dataset`
     return Context(
         classes=data.classes,
         taxonomy=taxonomy,
-        inputs=data.train.inputs[rows],
+        inputs=inputs.take(rows) if isinstance(inputs, SparseRows) else inputs[rows],
         targets=data.train.targets[rows],
         weights=None if (weight == weight[0]).all() else torch.from_numpy(weight[known]),
         train_samples=len(data.train),

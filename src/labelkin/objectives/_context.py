@@ -15,6 +15,7 @@ from torch import Tensor
 from labelkin import relations
 from labelkin._arrays import check_class_positions
 from labelkin._checks import InputError, check_names, counted, near
+from labelkin._sparse_rows import SparseRows, row_blocks
 from labelkin.relations import Rows
 from labelkin.structure import Taxonomy
 
@@ -37,9 +38,13 @@ class FromData:
     """
 
     def __init__(
-        self, classes: tuple[str, ...], inputs: Tensor, targets: Tensor, weights: Tensor | None = None
+        self,
+        classes: tuple[str, ...],
+        inputs: Tensor | SparseRows,
+        targets: Tensor,
+        weights: Tensor | None = None,
     ) -> None:
-        if not isinstance(inputs, Tensor):
+        if not isinstance(inputs, (Tensor, SparseRows)):
             raise InputError(f"inputs: expected a tensor (n, ...), got {type(inputs).__name__}.")
         check_class_positions("targets", targets, len(classes), shape=(len(inputs),))
         if weights is not None and weights.shape != targets.shape:
@@ -60,14 +65,22 @@ class FromData:
         """The (K, K) similarity by discriminant analysis of at most about `LDA_SAMPLES` samples."""
         step = max(1, len(self.inputs) // LDA_SAMPLES)
         weight = None if self.weights is None else self.weights[::step]
-        return relations.lda(_narrowed(self.inputs[::step]), self.targets[::step], classes=self.classes, weight=weight)
+        some = (
+            self.inputs[::step]
+            if isinstance(self.inputs, Tensor)
+            else self.inputs.take(torch.arange(0, len(self.inputs), step))
+        )
+        return relations.lda(_narrowed(some), self.targets[::step], classes=self.classes, weight=weight)
 
     def _class_means(self) -> np.ndarray[Any, np.dtype[np.float64]]:
-        flat = self.inputs.reshape(len(self.inputs), -1).double()
-        weight = torch.ones(len(flat)) if self.weights is None else self.weights.cpu()
-        flat = flat.cpu() * weight.double().unsqueeze(-1)
-        sums = torch.zeros(len(self.classes), flat.shape[1], dtype=torch.float64).index_add(0, self.targets.cpu(), flat)
-        counts = torch.bincount(self.targets.cpu(), weight.double(), minlength=len(self.classes))
+        weight = (torch.ones(len(self.targets)) if self.weights is None else self.weights.cpu()).double()
+        width = self.inputs.shape[1:].numel() if isinstance(self.inputs, Tensor) else self.inputs.shape[1]
+        sums, start = torch.zeros(len(self.classes), width, dtype=torch.float64), 0
+        for block in row_blocks(self.inputs):
+            place = slice(start, start := start + len(block))
+            flat = block.reshape(len(block), -1).double().cpu() * weight[place].unsqueeze(-1)
+            sums.index_add_(0, self.targets[place].cpu(), flat)
+        counts = torch.bincount(self.targets.cpu(), weight, minlength=len(self.classes))
         if float(counts.min()) == 0:
             absent = [name for name, count in zip(self.classes, counts.tolist(), strict=True) if not count]
             raise InputError(
@@ -76,12 +89,14 @@ class FromData:
         return (sums / counts.unsqueeze(-1)).numpy()
 
 
-def _narrowed(inputs: Tensor) -> Tensor:
+def _narrowed(inputs: Tensor | SparseRows) -> Tensor:
     """Reduce wide vectors by a fixed random projection, which keeps angles; other inputs are returned unchanged."""
     if inputs.ndim != 2 or inputs.shape[1] <= LDA_FEATURES:
-        return inputs
+        return inputs if isinstance(inputs, Tensor) else torch.cat(list(row_blocks(inputs)))
     axes = torch.randn(inputs.shape[1], LDA_FEATURES, generator=torch.Generator().manual_seed(0))
-    return inputs.cpu().float() @ axes
+    if isinstance(inputs, Tensor):
+        return inputs.cpu().float() @ axes
+    return torch.cat([block.cpu().float() @ axes for block in row_blocks(inputs)])
 
 
 @dataclass(frozen=True)
@@ -113,7 +128,7 @@ class Context:
     classes: tuple[str, ...]
     features: int | None = None
     taxonomy: Taxonomy | None = None
-    inputs: Tensor | None = None
+    inputs: Tensor | SparseRows | None = None
     targets: Tensor | None = None
     train_samples: int | None = None
     relation: Any = None

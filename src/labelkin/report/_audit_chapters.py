@@ -48,7 +48,7 @@ def _tree(audit: Audit) -> Taxonomy:
 def _costs(audit: Audit) -> Parts:
     title = "Cost before and after"
     if not audit.crm:
-        why = NO_PROBABILITIES if audit.predictions.probs is None else audit.advice.sentence
+        why = NO_PROBABILITIES if audit.predictions.prob_rows is None else audit.advice.sentence
         return (Panel("cost", title, "", missing=why),)
     by = {name: [part for part in audit.crm if part.costs == name] for name in ("costs", "taxonomy")}
     views = {BY[name]: figures.cost_change(parts) for name, parts in by.items() if parts}
@@ -159,7 +159,7 @@ def _answers(audit: Audit) -> Parts:
     titles = ("Risk and coverage", "Naming an ancestor when unsure")
     found = audit.fallback
     if found is None:
-        why = NO_PROBABILITIES if audit.predictions.probs is None else FEW_SAMPLES
+        why = NO_PROBABILITIES if audit.predictions.prob_rows is None else FEW_SAMPLES
         return (Panel("risk", titles[0], "", missing=why, wide=True),)
     learned = "" if found.tree == "taxonomy" else " The tree is learned from the confusions of the other half."
     note = (
@@ -202,8 +202,8 @@ def _fallback(found: Fallback, title: str) -> Listing:
 
 
 def _mistakes(audit: Audit, tree: Taxonomy, groups: Groups | None) -> Parts:
-    given = audit.predictions
-    confusions = confusion_matrix(given.predicted, given.target, taxonomy=tree)
+    true, predicted, times = audit.predictions.pairs
+    confusions = confusion_matrix(predicted, true, taxonomy=tree, times=times)
     wide = len(audit.classes) > NARROW
     return (
         costliest_part(audit.worst, unit=UNITS[audit.worst.by], wide=wide),
@@ -258,9 +258,10 @@ def _pairs(audit: Audit, found: Structure) -> tuple[Listing, ...]:
 
 def _pair_table(pairs: Sequence[Pair], unit: str) -> Table:
     known = not isnan(pairs[0].distance)
-    rows: list[tuple[Any, ...]] = [
-        (f"{pair.a} and {pair.b}", f"{pair.confused:.3g}", *([f"{pair.distance:g}"] if known else [])) for pair in pairs
-    ]
+    rows: list[tuple[Any, ...]] = []
+    for pair in pairs:
+        confused = f"{pair.confused:,.0f}" if pair.confused >= 1000 else f"{pair.confused:.3g}"
+        rows.append((f"{pair.a} and {pair.b}", confused, *([f"{pair.distance:g}"] if known else [])))
     return Table(("classes", unit, *(["distance"] if known else [])), rows)
 
 

@@ -11,6 +11,8 @@ from labelkin.report._audit_chapters import chapters
 from labelkin.report._page_model import Fold, Page
 from labelkin.report._write import checked_target, write_page
 
+ALIKE = 0.01  # the relative difference up to which mistakes are as severe as random ones
+
 
 def write_audit_page(audit: Audit, path: str | os.PathLike[str]) -> Path:
     """Write the page of an audited model.
@@ -59,5 +61,7 @@ def _quality(audit: Audit) -> str:
     if audit.hierarchy is None or isnan(audit.hierarchy.severity):
         return said
     severity, by_chance = audit.hierarchy.severity, audit.hierarchy.severity_by_chance
-    milder = "less severe" if severity < by_chance else "not less severe"
-    return f"{said}; mistakes are {milder} than random ones: severity {severity:.2f} against {by_chance:.2f}"
+    milder = "less severe than" if severity < by_chance else "not less severe than"
+    if abs(severity - by_chance) <= ALIKE * by_chance:
+        milder = "about as severe as"
+    return f"{said}; mistakes are {milder} random ones: severity {severity:.2f} against {by_chance:.2f}"

@@ -1,7 +1,7 @@
 """Training on samples whose class is not known, only a node of the taxonomy above it; and on rows with sample weights."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, counted, listed
+from labelkin._sparse_rows import SparseRows
 from labelkin.data import ArraySplit, Batches, Dataset, Minibatch, Normalize, Split, joined
 from labelkin.objectives import OBJECTIVES
 from labelkin.structure import Taxonomy
@@ -138,9 +139,11 @@ class WeightedClassify(PartialClassify):
         return batch._replace(weight=batch.weight * self.weight[batch.index])
 
 
-def standardized_dataset(columns: Tensor, targets: npt.NDArray[np.int64], classes: npt.NDArray[Any]) -> Dataset:
+def standardized_dataset(
+    columns: Tensor | SparseRows, targets: npt.NDArray[np.int64], classes: npt.NDArray[Any]
+) -> Dataset:
     """Return a dataset of already standardized columns."""
-    split = ArraySplit(columns, torch.from_numpy(targets))
+    split = ArraySplit(cast(Tensor, columns), torch.from_numpy(targets))  # sparse rows are read as a tensor is
     names = tuple(str(label) for label in classes.tolist())
     unchanged = Normalize(torch.zeros(split.shape), torch.ones(split.shape))
     return Dataset(

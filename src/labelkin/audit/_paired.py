@@ -1,0 +1,80 @@
+"""Sums over pairs of values before and after a change of the same samples, and the intervals that follow from them."""
+
+from math import nan, sqrt
+
+import torch
+from torch import Tensor
+
+from labelkin.audit._decision_findings import Saving
+from labelkin.audit._findings import Difference
+
+Z = 1.959963984540054  # normal quantile of 0.975
+
+
+class Paired:
+    """The sums that the difference of two ratios `sum(part) / sum(whole)` over the same samples and its interval need.
+
+    The severity is such a ratio: its `whole` counts the mistakes, which differ before and after. A mean is one whose `whole`
+    is 1. Samples are added block by block: means and scatter are updated as by Chan, Golub and LeVeque (1983). Of the values
+    after the change, the scatter is that of their differences from those before, which is 0 if nothing changes.
+    """
+
+    def __init__(self) -> None:
+        self.count, self.differ = 0, 0
+        self._sums = torch.zeros(4, dtype=torch.float64)  # part and whole before, part and whole after
+        self._is_zero = torch.ones(4, dtype=torch.bool)
+        self._means = torch.zeros(4, dtype=torch.float64)  # part and whole before, and what is added to both
+        self._scatter = torch.zeros(4, 4, dtype=torch.float64)
+
+    def add(
+        self, before: Tensor, after: Tensor, whole_before: Tensor | None = None, whole_after: Tensor | None = None
+    ) -> "Paired":
+        """Add the parts of some samples (m,), and their wholes unless these are 1."""
+        ones = torch.ones(len(before), dtype=torch.float64)
+        wholes = (ones if part is None else part.double() for part in (whole_before, whole_after))
+        values = torch.stack([part.double() for pair in zip((before, after), wholes, strict=True) for part in pair])
+        self._sums += values.sum(1)
+        self._is_zero &= (values == 0).all(1)
+        values[2:] -= values[:2]
+        self.differ += int((values[2:] != 0).any(0).sum())
+        means = values.mean(1)
+        values -= means.unsqueeze(1)
+        share, away = len(before) / (self.count + len(before)), means - self._means
+        self._scatter += values @ values.T + torch.outer(away, away) * (self.count * share)
+        self._means += away * share
+        self.count += len(before)
+        return self
+
+    def difference(self) -> Difference:
+        """Return the change of the ratio, NaN for one whose `whole` is 0.
+
+        To first order, a sample moves a ratio by `(part - ratio * whole) / mean(whole)`; the interval uses the variance of the
+        difference of these contributions.
+        """
+        part, whole, part_after, whole_after = self._sums.tolist()
+        undefined = (bool(self._is_zero[1]), bool(self._is_zero[3]))
+        before, after = nan if undefined[0] else part / whole, nan if undefined[1] else part_after / whole_after
+        if any(undefined) or self.count < 2:
+            return Difference(before, after, self.differ)
+        first, second = self.count / whole, self.count / whole_after
+        effect = (second - first, before * first - after * second, second, -after * second)
+        change, reach = after - before, self._reach(effect)
+        return Difference(before, after, self.differ, change, change - reach, change + reach)
+
+    def saving(self) -> Saving:
+        """Return the share of the sum of the parts that the change saves, `1 - sum(after) / sum(before)`; NaN if that is 0."""
+        spent, _, left, _ = self._sums.tolist()
+        if bool(self._is_zero[0]):
+            return Saving(nan, nan, nan)
+        ratio = left / spent
+        if self.count < 2:
+            return Saving(1 - ratio, nan, nan)
+        scale = self.count / spent
+        reach = self._reach(((1 - ratio) * scale, 0.0, scale, 0.0))
+        return Saving(1 - ratio, 1 - ratio - reach, 1 - ratio + reach)
+
+    def _reach(self, effect: tuple[float, ...]) -> float:
+        """Return half the length of the interval of a sum of the four values times their effects."""
+        weights = torch.tensor(effect, dtype=torch.float64)
+        variance = float(weights @ self._scatter @ weights) / (self.count - 1)
+        return Z * sqrt(max(0.0, variance) / self.count)
