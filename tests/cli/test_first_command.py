@@ -365,7 +365,7 @@ def test_a_status_stands_above_the_bars(monkeypatch):
 @pytest.mark.long
 def test_backbones_are_listed_with_their_size_and_needs():
     told = json.loads(call("backbones", "--json").stdout)
-    assert [entry["name"] for entry in told] == [*BACKBONES, *PRETRAINED, "timm:NAME", "hf:NAME"]
+    assert [entry["name"] for entry in told] == [*BACKBONES, *PRETRAINED, "timm:NAME", "hf:NAME", "timm-scratch:NAME"]
     by_name = {entry["name"]: entry for entry in told}
     assert by_name["mlp-500"]["parameters"] == 512 * 500 + 500 + 500 * 500 + 500
     assert by_name["resnet-18"]["needs"] == "images of 16 pixels or more"
@@ -401,7 +401,7 @@ def test_completion_offers_what_is_left_of_a_list():
     assert _completion.complete_objectives("one-hot,lab") == ["one-hot,label-smoothing", "one-hot,label-embedding"]
     assert "one-hot,one-hot" not in _completion.complete_objectives("one-hot,")
     assert _completion.complete_objectives("al") == ["all"]
-    assert _completion.complete_backbones("tim") == ["timm:"]
+    assert _completion.complete_backbones("tim") == ["timm:", "timm-scratch:"]
     assert "efficientnet-lite0" in _completion.complete_backbones("eff")
     assert _completion.complete_data("cifar100") == ["cifar100", "cifar100:coarse"]
 
