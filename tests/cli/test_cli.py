@@ -568,6 +568,8 @@ def test_trees_that_cannot_be_had_are_refused(tmp_path):
 
 def test_data_sets_are_listed_and_looked_for(tmp_path, monkeypatch):
     monkeypatch.setenv("LABELKIN_DATA", str(tmp_path))
+    for home in ("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"):  # the user's own cache may hold any set
+        monkeypatch.setenv(home, str(tmp_path / "home"))
     found = json.loads(call("data", "list", "--json").stdout)
     assert found["folders"][0] == str(tmp_path)
     sets = {entry["name"]: entry for entry in found["sets"]}
