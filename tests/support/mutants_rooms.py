@@ -232,6 +232,13 @@ ROOM_MUTANTS = [
         "test_fine_tuning.py -k formula",
     ),
     Mutant(
+        "training: --compile auto compiles on a CPU",
+        "training/_settings.py",
+        'return device_type == "cuda" and self.epochs',
+        "return self.epochs",
+        "test_training.py -k auto",
+    ),
+    Mutant(
         "training: a frozen backbone updates its batch statistics",
         "training/_loop.py",
         "self.model.backbone.train(not frozen)",

@@ -275,7 +275,8 @@ def test_a_fleet_takes_the_faster_convolutions(digits, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"compile": True}, "compiled"),
+        ({"compile": True}, "are compiled"),
+        ({"compile": "auto"}, "may be compiled"),
         ({"accumulate": 2}, "accumulated"),
         ({"strategy": "ddp"}, "strategy"),
     ],

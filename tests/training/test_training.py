@@ -149,6 +149,30 @@ def test_bf16_and_compiled_training_learn(digits):
         assert trained.metrics["accuracy"] > 0.5
 
 
+@pytest.mark.parametrize(("compile", "compiled"), [("on", 1), (True, 1), ("off", 0), ("auto", 0)])
+def test_the_model_is_compiled_on_request_and_never_by_auto_on_a_cpu(digits, monkeypatch, compile, compiled):
+    asked: list[torch.nn.Module] = []
+    monkeypatch.setattr(torch, "compile", lambda model: asked.append(model) or model)
+    settings = Settings(epochs=50_000, compile=compile)
+    trainer = Trainer(model_for(digits), Classify(digits), settings)
+    trainer._prepare(resume=False)
+    assert len(asked) == compiled
+
+
+def test_auto_compiles_on_a_gpu_if_the_steps_save_more_time_than_compiling_takes():
+    settings = Settings(epochs=100, compile="auto")
+    assert not settings.compiles(499, "cuda")
+    assert settings.compiles(500, "cuda")
+    assert not settings.compiles(500, "cpu")
+    assert Settings(compile="on").compiles(1, "cpu")
+    assert not Settings().compiles(10**9, "cuda")
+
+
+def test_the_two_ways_to_say_whether_to_compile_are_the_same_settings():
+    assert Settings(compile="on") == Settings(compile=True)
+    assert Settings(compile="off") == Settings()
+
+
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
@@ -157,6 +181,7 @@ def test_bf16_and_compiled_training_learn(digits):
         ({"schedule": "cosin"}, "Did you mean 'cosine'"),
         ({"warmup": 10}, r"warmup: expected less than epochs \(10\), got 10"),
         ({"learning_rate": 1.0}, "learning_rate: there is no training setting of this name"),
+        ({"compile": "yes"}, "compile: expected one of 'auto', 'on', 'off', got 'yes'"),
         ({"augment": ("flipp",)}, "Did you mean 'flip'"),
         ({"augment": ("flip:3",)}, "flip takes no number, got '3'"),
         ({"augment": ("pad-crop:x",)}, "expected a number after pad-crop:, got 'x'"),

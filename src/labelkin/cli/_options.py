@@ -285,8 +285,13 @@ class TrainingOptions(FineTuningOptions, ClassOptions):
         str, Option(help="Floating-point precision.", metavar="32-true|64-true|bf16-mixed", rich_help_panel="Machine")
     ] = "32-true"
     compile: Annotated[
-        bool, Option("--compile", help="Compile the model with torch.compile.", rich_help_panel="Machine")
-    ] = False
+        str,
+        Option(
+            help="Compile the model with torch.compile. auto: on a GPU, if the run has 50,000 steps or more.",
+            metavar="auto|on|off",
+            rich_help_panel="Machine",
+        ),
+    ] = "off"
     workers: Annotated[int, Option(help="Number of processes that load images.", rich_help_panel="Machine")] = 0
     graph: Annotated[
         str,

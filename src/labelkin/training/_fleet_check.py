@@ -45,7 +45,7 @@ def reason_against(settings: Settings, dataset: Dataset) -> str | None:
     if settings.accumulate > 1:
         return "gradients are accumulated"
     if settings.compile:
-        return "they are compiled"
+        return "they are compiled" if settings.compile is True else "they may be compiled"
     if not isinstance(dataset.train, ArraySplit):
         return "images are read from files"
     usual = Settings()

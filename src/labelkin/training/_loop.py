@@ -148,8 +148,8 @@ class Trainer:
         if self.place.device.type == "cuda":
             self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # faster convolutions
         optimizer = make_optimizer(self.model, self.settings)
-        self.forward, self.optimizer = self.fabric.setup(self._maybe_compiled(), optimizer)
         self.batches = self.task.batches(self.settings, self.place)
+        self.forward, self.optimizer = self.fabric.setup(self._maybe_compiled(), optimizer)
         self.loss_sum = LossSum(self.place.device)
         self.averages = WeightAverages(self.model, self.settings.ema) if self.settings.ema else None
         if resume:
@@ -174,7 +174,7 @@ class Trainer:
 
     def _maybe_compiled(self) -> Any:
         """Return the model, compiled if the settings request it."""
-        if not self.settings.compile:
+        if not self.settings.compiles(len(self.batches), self.place.device.type):
             return self.model
         torch._dynamo.reset()  # earlier runs in this process count toward the recompilation limit
         return torch.compile(self.model)
