@@ -5,7 +5,7 @@
 
 Tests of the kernels, of captured steps and of fleets run first. Then each benchmark runs in a process of its own and writes its
 JSON to the folder, and a table says which targets are met. What no time is left for is listed as not run. Targets are for one
-H200; small sizes are not judged.
+H200; small sizes are not judged. Peers that are not installed, such as Liger-Kernel, are found on PYTHONPATH.
 """
 
 import argparse
@@ -135,6 +135,12 @@ STEPS = [  # the most important ones first
         "training one-hot --backbone wrn-28-8 --samples 45000 --way captured --epochs 3",
         f"training one-hot --way plain --backbone mlp {TINY}",
         training_lines((2.8,), 10),
+    ),
+    Step(
+        "training-wrn-compiled",
+        "training one-hot --backbone wrn-28-8 --samples 45000 --epochs 3 --way 'compiled and captured'",
+        f"training one-hot --way plain --backbone mlp {TINY}",
+        training_lines((2.8,), 60),
     ),
     Step(
         "losses-cpu",
