@@ -1,9 +1,11 @@
 """Compare variants of kin on held-out parts of the training texts of several sets, without their test texts.
 
-    python benchmarks/kin_search.py --seeds 3 --workers 8 --output results/search/kin-texts.json
+    python benchmarks/kin_search.py --seeds 3 --workers 2 --output results/search/kin-text-head.json
+    python benchmarks/kin_search.py --seeds 3 --workers 8 --network plain --output results/search/kin-texts.json
 
 A sixth of the training texts is decided, a twentieth fits the temperature, and a head with one hidden layer trains on the
-rest. Decisions are those of least expected tree distance. Each seed has its own parts.
+rest. The network is that of the plans, or a plain one without batch normalization. Decisions are those of least expected
+tree distance. Each seed has its own parts.
 """
 
 import argparse
@@ -20,8 +22,11 @@ from torch import Tensor, nn
 
 from labelkin import Kin, LabelSmoothing, OneHot
 from labelkin.data import Dataset, load
+from labelkin.models import build
 
 SETS = {"naics2012": 20, "stdlib": 6, "clinc150": 20, "trec": 20}  # name: epochs
+PLANNED = {"stdlib": "text-head-256"}  # the network of the set's plan
+OTHERWISE = "text-head-512"
 VARIANTS: dict[str, dict[str, Any]] = {
     "one-hot": {},
     "label smoothing": {},
@@ -39,7 +44,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 BATCH, WIDTH, RATE = 128, 512, 2e-3
 TEMPERATURES = torch.exp(torch.linspace(-2, 1.5, 200))
-Job = tuple[str, str, int]
+Job = tuple[str, str, int, str]  # set, variant, seed, network
 
 
 @cache
@@ -51,7 +56,7 @@ def read(name: str) -> Dataset:
 def measure(job: Job) -> tuple[Job, dict[str, float]]:
     """Train one variant with one seed, and measure its decisions."""
     torch.set_num_threads(1)
-    name, variant, seed = job
+    name, variant, seed, network = job
     data = read(name)
     assert data.taxonomy is not None
     inputs, targets = torch.as_tensor(data.train.inputs).half().float(), torch.as_tensor(data.train.targets)
@@ -60,13 +65,18 @@ def measure(job: Job) -> tuple[Job, dict[str, float]]:
     order = torch.randperm(n, generator=torch.Generator().manual_seed(1000 + seed))
     decided, fitted, trained = order.split([n // 6, fitting, n - n // 6 - fitting])
     torch.manual_seed(seed)
-    body = nn.Sequential(nn.Linear(inputs.shape[1], WIDTH), nn.ReLU(), nn.Dropout(0.2))
-    if variant == "one-hot":
-        head: nn.Module = OneHot(data.classes, features=WIDTH)
-    elif variant == "label smoothing":
-        head = LabelSmoothing(data.classes, features=WIDTH)
+    if network == "plain":
+        width = WIDTH
+        body: nn.Module = nn.Sequential(nn.Linear(inputs.shape[1], width), nn.ReLU(), nn.Dropout(0.2))
     else:
-        head = Kin(data.taxonomy, features=WIDTH, **VARIANTS[variant])
+        planned = build(PLANNED.get(name, OTHERWISE), tuple(inputs.shape[1:]))
+        body, width = planned, planned.features
+    if variant == "one-hot":
+        head: nn.Module = OneHot(data.classes, features=width)
+    elif variant == "label smoothing":
+        head = LabelSmoothing(data.classes, features=width)
+    else:
+        head = Kin(data.taxonomy, features=width, **VARIANTS[variant])
     optimizer = torch.optim.Adam([*body.parameters(), *head.parameters()], lr=RATE)
     steps = SETS[name] * -(-len(trained) // BATCH)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
@@ -100,17 +110,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--network", choices=("planned", "plain"), default="planned")
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     parser.add_argument("--output", type=Path, required=True)
     given = parser.parse_args()
-    jobs = [(name, variant, seed) for seed in range(given.seeds) for name in SETS for variant in VARIANTS]
+    variants = dict.fromkeys(["one-hot", *given.variants])
+    jobs = [
+        (name, variant, seed, given.network) for seed in range(given.seeds) for name in SETS for variant in variants
+    ]
     found: dict[str, dict[str, dict[int, dict[str, float]]]] = {}
     with get_context("spawn").Pool(given.workers) as pool:
-        for (name, variant, seed), figures in pool.imap_unordered(measure, jobs):
+        for (name, variant, seed, _), figures in pool.imap_unordered(measure, jobs):
             found.setdefault(name, {}).setdefault(variant, {})[seed] = figures
     given.output.write_text(json.dumps(found, indent=1) + "\n")
-    for name, variants in found.items():
-        for variant, figures in variants.items():
-            change = [100 * (figures[s]["cost"] / variants["one-hot"][s]["cost"] - 1) for s in figures]
+    for name, by_variant in found.items():
+        for variant, figures in by_variant.items():
+            change = [100 * (figures[s]["cost"] / by_variant["one-hot"][s]["cost"] - 1) for s in figures]
             print(f"{name:10} {variant:28} n = {len(change)}  cost {statistics.mean(change):+6.2f} %")
 
 
