@@ -448,7 +448,7 @@ def test_numbers_as_labels_of_scores_in_another_order_are_refused(tmp_path: Path
 
     options: dict[str, Any] = {"kind": "probs", "taxonomy": tree, "temperature": 1.5, "coverage": 0.9}
     decide_file(tmp_path / "in.csv", tmp_path / "out.csv", labeled=tmp_path / "same.csv", **options)
-    with pytest.raises(InputError, match="labeled: .* has numbers as labels, and the classes in another order"):
+    with pytest.raises(InputError, match=r"labeled: .* has numbers as labels, and the classes in another order"):
         decide_file(tmp_path / "in.csv", tmp_path / "out.csv", labeled=tmp_path / "other.csv", **options)
 
 
@@ -457,7 +457,7 @@ def test_labeled_scores_with_the_names_of_other_scores_are_refused(tmp_path: Pat
     np.savez(tmp_path / "in.npz", probs=np.eye(3)[target])
     np.savez(tmp_path / "held.npz", probs=np.eye(3)[target], target=target, classes=["dog", "cat", "bike"])
     options: dict[str, Any] = {"costs": 1 - np.eye(3), "classes": ["cat", "dog", "car"]}
-    with pytest.raises(InputError, match="labeled: .* only one of them has 'bike', 'car'"):
+    with pytest.raises(InputError, match=r"labeled: .* only one of them has 'bike', 'car'"):
         decide_file(tmp_path / "in.npz", tmp_path / "out.csv", labeled=tmp_path / "held.npz", **options)
 
 
