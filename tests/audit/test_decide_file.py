@@ -434,3 +434,44 @@ def test_labeled_samples_are_put_into_the_order_of_the_names_that_are_given(tmp_
     ]
     assert 1 < found[0] < 5
     assert found == pytest.approx([found[0]] * 3)
+
+
+def test_numbers_as_labels_of_scores_in_another_order_are_refused(tmp_path: Path):
+    """They could be positions in either file; `audit` reads them as those of the file, and `decide` read the other's."""
+    probs = np.random.default_rng(0).dirichlet([1, 1, 1], 60)
+    tables = {"in": (["cat", "dog", "car"], probs), "same": (["cat", "dog", "car"], probs)}
+    for name, (classes, rows) in {**tables, "other": (["car", "cat", "dog"], probs[:, [2, 0, 1]])}.items():
+        lines = [",".join(map(str, (row.argmax(), *row))) for row in rows]
+        (tmp_path / f"{name}.csv").write_text("\n".join([",".join(["label", *classes]), *lines]))
+    tree = Taxonomy.from_nested({"pet": ["cat", "dog"], "thing": ["car"]})
+    assert audit(tmp_path / "other.csv", kind="probs").basics.accuracy == 1
+
+    options: dict[str, Any] = {"kind": "probs", "taxonomy": tree, "temperature": 1.5, "coverage": 0.9}
+    decide_file(tmp_path / "in.csv", tmp_path / "out.csv", labeled=tmp_path / "same.csv", **options)
+    with pytest.raises(InputError, match=r"labeled: .* has numbers as labels, and the classes in another order"):
+        decide_file(tmp_path / "in.csv", tmp_path / "out.csv", labeled=tmp_path / "other.csv", **options)
+
+
+def test_labeled_scores_with_the_names_of_other_scores_are_refused(tmp_path: Path):
+    target = np.arange(30) % 3
+    np.savez(tmp_path / "in.npz", probs=np.eye(3)[target])
+    np.savez(tmp_path / "held.npz", probs=np.eye(3)[target], target=target, classes=["dog", "cat", "bike"])
+    options: dict[str, Any] = {"costs": 1 - np.eye(3), "classes": ["cat", "dog", "car"]}
+    with pytest.raises(InputError, match=r"labeled: .* only one of them has 'bike', 'car'"):
+        decide_file(tmp_path / "in.npz", tmp_path / "out.csv", labeled=tmp_path / "held.npz", **options)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".parquet"])
+def test_bytes_are_written_as_text(tmp_path: Path, suffix: str):
+    """Arrays of bytes, as HDF5 files have them, and columns of bytes, as some writers of Parquet store text."""
+    ids, probs, source = [b"s1", "Köln".encode()], np.array([[0.75, 0.25], [0.25, 0.75]]), tmp_path / f"in{suffix}"
+    if suffix == ".npz":
+        np.savez(source, probs=probs, id=np.array(ids), classes=["cat", "dog"])
+    else:
+        pyarrow = pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow.parquet").write_table(
+            pyarrow.table({"id": ids, "cat": probs[:, 0], "dog": probs[:, 1]}), source
+        )
+    columns = None if suffix == ".npz" else ["cat", "dog"]
+    decide_file(source, tmp_path / "out.csv", kind="probs", costs=1 - np.eye(2), columns=columns)
+    assert [row["id"] for row in rows_of(tmp_path / "out.csv")] == ["s1", "Köln"]

@@ -106,6 +106,22 @@ def test_ties_and_classes_without_samples_have_the_same_audit_in_blocks(
     same(audit(file, kind="probs", taxonomy=TREE), in_memory)
 
 
+@pytest.mark.usefixtures("in_blocks")
+@pytest.mark.parametrize("right", [0.9, 0.95, 0.99])
+def test_a_goal_that_is_reached_exactly_is_reached_in_blocks(tmp_path: Path, right: float):
+    """Means over blocks of samples may add up to .8999 where 180 of 200 answers are right."""
+    hits = np.zeros(400, dtype=np.bool_)
+    for half in split_halves(400):
+        hits[half[: int(right * 200)].numpy()] = True
+    probs = np.where(hits[:, None], [0.8, 0.2], [0.2, 0.8])
+    np.savez(tmp_path / "p.npz", target=np.zeros(400, dtype=np.int64), probs=probs)
+    found = audit(tmp_path / "p.npz").fallback
+    assert found is not None
+    assert found.curve[0].correctness == right
+    named = {point.goal for point in found.points[1:]} | set(found.unreachable)
+    assert named == {goal for goal in (0.9, 0.95, 0.99) if goal > right}
+
+
 @pytest.mark.parametrize("name", ["p.csv", "p.npz"])
 def test_predicted_labels_have_the_same_audit_in_blocks(tmp_path: Path, name: str, request: pytest.FixtureRequest):
     target, scores = samples("logits")

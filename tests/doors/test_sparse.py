@@ -117,6 +117,18 @@ def test_wrong_numbers_in_a_sparse_matrix_are_refused():
         model.predict(X[:, :3])
 
 
+def test_repeated_entries_of_a_sparse_matrix_are_sums():
+    """A table of counts that is built word by word has an entry for each word; scikit-learn's deviation is of the entries."""
+    column, rows = np.random.default_rng(0).integers(0, 4, 600), np.arange(0, 601, 5)
+    X = sparse.csr_matrix((np.ones(600), column, rows), shape=(120, 4))
+    y = np.where(X.toarray()[:, 0] > 1, "many", "few")
+    assert not X.has_canonical_format
+    model, dense = quick().fit(X, y), quick().fit(X.toarray(), y)
+    np.testing.assert_allclose(model.scaler_.scale_, dense.scaler_.scale_, rtol=1e-12)
+    np.testing.assert_allclose(model.predict_proba(X), dense.predict_proba(X.toarray()), rtol=1e-9)
+    assert X.nnz == 600  # the caller's matrix is unchanged
+
+
 def test_least_cost_passes_sparse_features_on():
     train, test = texts(300), texts(200, seed=1)
     vectorizer = TfidfVectorizer()

@@ -15,6 +15,7 @@ import torch
 
 import labelkin
 from labelkin import InputError, Taxonomy
+from labelkin.data import read_unlabeled
 from labelkin.runs import load_run
 from labelkin.serve import _inputs as inputs
 from labelkin.serve import create_app
@@ -224,6 +225,41 @@ def test_a_text_is_encoded_as_in_training(home: Path):
         for text in ("", "  ", 3, None, ["a"]):
             assert "expected some text" in error(opened.post("/api/predict", json={"text": text}), 400)
         assert "at most 200,000" in error(opened.post("/api/predict", json={"text": "a" * 200_001}), 400)
+
+
+@pytest.mark.long
+def test_a_run_on_columns_of_categories_takes_their_values(tmp_path: Path):
+    """A category takes as many inputs of the network as it has values, and every row was refused for having too few."""
+    make, colors = np.random.default_rng(0), ["red", "green", "blue; dark"]
+    lines = [f"{make.normal()},{colors[k % 3]},{make.normal()},{'ab'[k // 3 % 2]}" for k in range(60)]
+    (tmp_path / "table.csv").write_text("\n".join(["width,color,depth,label", *lines]))
+    labelkin.train(tmp_path / "table.csv", "one-hot", out=tmp_path / "run", epochs=1, calibration=0)
+    forms: dict[str, list[dict[str, Any]]] = {
+        "2.5,red,-0.5": [
+            {"features": [2.5, "red", -0.5]},
+            {"features": {"depth": -0.5, "color": "red", "width": 2.5}},
+            {"row": "2.5,red,-0.5"},
+            {"row": "2.5, red, -0.5"},
+            {"row": "2,5;red;-0,5"},
+            {"row": "width;depth;color\n2,5;-0,5;red"},
+        ],
+        '2.5,"blue; dark",-0.5': [{"features": [2.5, colors[2], -0.5]}, {"row": '2.5,"blue; dark",-0.5'}],
+        ",red,-0.5": [{"features": [None, "red", -0.5]}, {"row": ",red,-0.5"}],
+    }
+    predictor = load_run(tmp_path / "run")
+    with inside(tmp_path, "run") as opened:
+        about = opened.get("/api/model").json()
+        assert (about["columns"], about["values"]) == (["width", "color", "depth"], 3)
+        for line, given in forms.items():
+            (tmp_path / "row.csv").write_text(f"width,color,depth\n{line}\n")
+            parts = read_unlabeled([tmp_path / "row.csv"], shape=predictor.shape, samples=predictor.samples)
+            expected = predictor.predict(next(iter(parts)).inputs)
+            assert expected.probabilities is not None
+            for form in given:
+                answer = opened.post("/api/predict", json=form).json()["answer"]
+                assert answer["name"] == expected.classes[0], form
+                assert answer["probability"] == pytest.approx(float(expected.probabilities), abs=1e-5), form
+        assert "expected 3 values" in error(opened.post("/api/predict", json={"features": [1, "red"]}), 400)
 
 
 @pytest.mark.long

@@ -224,11 +224,17 @@ def _labeled(path: str | os.PathLike[str], stream: Stream, fields: Fields, names
     if raw.scores is None or raw.names is None:
         return check_predictions(raw, names, os.fspath(path))
     unknown = sorted(set(raw.names) ^ set(own))
-    if unknown and stream.names is not None:
+    moved = any(name != other and name in own for name, other in zip(raw.names, own, strict=False))
+    if unknown and (moved or stream.names is not None):
         raise InputError(
             f"labeled: {path} must have the same classes as the other file; only one of them has {listed(unknown)}."
         )
     if not unknown and raw.names != own:
+        if not set(raw.target.distinct) <= set(names) and all(label.isdecimal() for label in raw.target.distinct):
+            raise InputError(
+                f"labeled: {path} has numbers as labels, and the classes in another order than the other file, so the numbers "
+                "may be positions in either; write the names of the classes as labels."
+            )
         order = [raw.names.index(name) for name in own]
         raw = raw._replace(scores=raw.scores.map(lambda block: block[:, order]), names=own)
     return check_predictions(raw, names, os.fspath(path))
@@ -256,7 +262,8 @@ def _write(
             columns: list[Sequence[Any]] = [names, kinds, _short(answers.probs.tolist())]
             if explain and tree is not None:
                 columns.append([str(reason) for reason in explanations(probs, tree, answers.nodes)])
-            writer.writerows((*kept, *row) for kept, row in zip(chunk.kept, zip(*columns, strict=True), strict=True))
+            kept = (map(_text, row) for row in chunk.kept)
+            writer.writerows((*own, *row) for own, row in zip(kept, zip(*columns, strict=True), strict=True))
             counts.update(kinds)
             best = [ready.classes[at] for at in probs.argmax(-1).tolist()]
             changed += sum(name != other for name, other in zip(names, best, strict=True))
@@ -286,6 +293,10 @@ def _probs(chunk: Chunk, stream: Stream, temperature: float) -> Tensor:
     if not is_logits:
         scores = checked_probs(Scores.of(scores), chunk.sample_names)[0].tensor()
     return scaled_scores(scores, is_logits=is_logits, temperature=temperature)
+
+
+def _text(cell: Any) -> Any:
+    return cell.decode(errors="backslashreplace") if isinstance(cell, bytes) else cell
 
 
 def _short(probs: Sequence[float]) -> list[str]:

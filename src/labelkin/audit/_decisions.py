@@ -193,7 +193,9 @@ def _curve(probs: Scores, target: Column, tree: Taxonomy) -> OperatingCurve:
     def points(block: Tensor, true: Tensor) -> Tensor:
         return torch.stack(operating_curve(node_probs(block, tree), true, tree, THRESHOLDS)[1:])
 
-    return OperatingCurve(THRESHOLDS, *probs.mean(points, target))
+    specificity, *shares = probs.mean(points, target)
+    exact = ((share * len(probs)).round() / len(probs) for share in shares)  # means of blocks may add up to .8999
+    return OperatingCurve(THRESHOLDS, specificity, *exact)
 
 
 def _points(curve: OperatingCurve) -> tuple[FallbackPoint, ...]:

@@ -21,7 +21,11 @@ def fitted_scaler(X: Any, weight: Floats) -> StandardScaler:
     """Return a scaler with the mean and deviation of the columns, which standardizes dense rows."""
     if not issparse(X):
         return StandardScaler().fit(X, sample_weight=weight)
-    scaler = StandardScaler(with_mean=False).fit(X, sample_weight=weight)  # scikit-learn centers no sparse matrix
+    rows: Any = X
+    if not rows.has_canonical_format:  # the deviation would be that of the entries, of which a cell may have several
+        rows = rows.copy()
+        rows.sum_duplicates()
+    scaler = StandardScaler(with_mean=False).fit(rows, sample_weight=weight)  # scikit-learn centers no sparse matrix
     return scaler.set_params(with_mean=True)  # but it computed the mean
 
 

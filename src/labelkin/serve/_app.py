@@ -53,7 +53,7 @@ class Endpoints:
                 "kind": self.samples.kind,
                 "classes": len(self.predictor.classes),
                 "columns": columns,
-                "values": self.predictor.shape[0] if self.samples.kind == "features" else None,
+                "values": self.samples.values if self.samples.kind == "features" else None,
                 "rule": self.rule.name,
                 "coverage": None if self.rule.guarantee is None else round(1 - self.rule.guarantee.alpha, 9),
             }

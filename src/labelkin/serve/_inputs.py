@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from labelkin._checks import InputError, counted, listed, near
 from labelkin._extras import require
-from labelkin.data import UnreadableImage, decoder_errors, read_unlabeled, restored, without_words
+from labelkin.data import UnreadableImage, decoder_errors, read_unlabeled, restored, with_point, without_words
 from labelkin.runs import Predictor
 
 Kind = Literal["photo", "text", "features"]
@@ -55,6 +56,11 @@ class Samples:
                 f"run: expected a run on images, texts or rows of features, got one on arrays of shape {predictor.shape}; "
                 "use `labelkin predict` with files of arrays."
             )
+
+    @property
+    def values(self) -> int:
+        """The number of values in a row of features; a column of categories is several inputs of the network."""
+        return self.predictor.shape[0] if self.columns is None else len(self.columns)
 
     def read(self, given: Mapping[str, Any]) -> tuple[Tensor, str | None]:
         """Return one sample (1, ...) and a remark on it.
@@ -99,7 +105,7 @@ class Samples:
         return encoded, remark
 
     def _features(self, given: Any) -> Tensor:
-        count = self.predictor.shape[0]
+        count = self.values
         names = self.columns or [f"x{at}" for at in range(count)]
         if isinstance(given, Mapping):
             if self.columns is None:
@@ -166,9 +172,12 @@ def _parsed_row(text: Any) -> Any:
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) > 2:
         raise InputError(f"row: expected one row, or column names and one row, got {counted(len(lines), 'line')}.")
-    separator = next((mark for mark in ("\t", ";", ",") if mark in lines[0]), None)
+    bare = re.sub(r'"[^"]*"', "", lines[0])  # marks in quotes separate nothing
+    separator = next((mark for mark in ("\t", ";", ",") if mark in bare), None)
     cells = [line.split() if separator is None else next(csv.reader([line], delimiter=separator)) for line in lines]
     cells = [[cell.strip() for cell in line] for line in cells]
+    if separator == ";":
+        cells[-1] = [with_point(cell) for cell in cells[-1]]
     if len(cells) == 1:
         return cells[0]
     if len(cells[0]) != len(cells[1]):
