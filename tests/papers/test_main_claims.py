@@ -251,6 +251,9 @@ def test_runs_that_repeat_a_papers_table_decide_no_comparison(tmp_path):
         file.write_text(json.dumps({**content, "recipe": repeated}))
         deciding[repeated] = len(deciding_settings(settings_of(read_results(tmp_path))))
     assert deciding == {content["recipe"]: 0, None: 4}
+    file.write_text(json.dumps(content))
+    told = documents(tmp_path)["leaderboard.md"]
+    assert told.count("| repeats a paper's table with its settings |") == 4
 
 
 # What is measured, for the list

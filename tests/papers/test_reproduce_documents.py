@@ -221,6 +221,20 @@ def test_the_leaderboard_pools_the_costs_of_data_sets(tmp_path):
     )
 
 
+def test_each_data_set_counts_once_in_accuracy_as_well(tmp_path):
+    """A set with two settings counts as much as one with a single setting."""
+    gains = {("clinc150", "mlp-500"): 0.01, ("cifar100", "resnet-18"): 0.03, ("cifar100", "wrn-28-8"): 0.08}
+    runs = []
+    for (data, backbone), gain in gains.items():
+        for seed in range(2):
+            for objective, more in (("one-hot", 0.0), ("kin", gain)):
+                one = decided(objective, seed, np.array([0.0, 1.0, 2.0, 0.0]), data=data)
+                one["final"]["decided_accuracy"] = 0.5 + more
+                runs.append({**one, "backbone": backbone})
+    told = written(tmp_path, *runs)
+    assert line_of(told["leaderboard.md"], "| kin | 2 |", "0 / 3 / 0")[4] == "+3.25"  # of 1 and of the mean of 3 and 8
+
+
 @pytest.mark.long
 def test_what_is_shown_to_cost_less_in_some_settings_may_be_tried(tmp_path):
     runs = [one for one in three_sets(-0.3) if one["data"] == "cifar100"]
