@@ -111,6 +111,40 @@ def test_a_shorter_run_is_judged_by_direction_alone(tmp_path):
     assert "CIFAR-100: 30 of the paper's 100 epochs." in told
 
 
+@pytest.mark.parametrize("first", ["longer", "shorter"])
+def test_runs_of_different_lengths_are_not_mixed(tmp_path, first):
+    """Those nearest to the paper's count: a cell with both had some seeds of the one and some of the other."""
+    released = {"weights": "released"}
+    both = {
+        "shorter": [
+            *(run("one-hot", 0.60, seed, epochs=30) for seed in (0, 1)),
+            *(run("label-embedding", 0.50, seed, epochs=30, options=released) for seed in (0, 1)),
+        ],
+        "longer": [
+            *(run("one-hot", 0.72 + seed / 1000, seed) for seed in (0, 1, 2)),
+            *(run("label-embedding", 0.76 + seed / 1000, seed, options=released) for seed in (0, 1, 2)),
+        ],
+    }
+    second = "longer" if first == "shorter" else "shorter"
+    written(tmp_path, *both[first], recipe="003-table2", name="a")
+    told = written(tmp_path, *both[second], recipe="003-table2", name="b")["reproduction.md"]
+    assert line_of(told, "| ResNet-18 |", "error")[4:6] == ["27.90 ± 0.10", "3"]
+    assert line_of(told, "ResNet-LabelEmb-18", "error")[4:6] == ["23.90 ± 0.10", "3"]
+    assert "CIFAR-100: 30 of the paper's 100 epochs." not in told
+    assert (
+        "Also in the file, but not in the table: label-embedding weights=released (30 of the paper's 100 epochs), one-hot "
+        "(30 of the paper's 100 epochs)."
+    ) in told
+
+
+def test_a_single_row_that_is_nearer_to_the_papers_replaces_no_comparison(tmp_path):
+    runs = [run("one-hot", 0.70, seed, epochs=30) for seed in (0, 1)] + [run("one-hot", 0.72)]
+    runs += [run("label-embedding", 0.74, seed, epochs=30, options={"weights": "released"}) for seed in (0, 1)]
+    told = written(tmp_path, *runs, recipe="003-table2")["reproduction.md"]
+    assert line_of(told, "ResNet-LabelEmb-18", "error")[-1].startswith("direction")
+    assert "but not in the table: one-hot." in told
+
+
 @pytest.mark.parametrize(
     "other",
     [
