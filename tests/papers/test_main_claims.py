@@ -243,6 +243,13 @@ def test_a_row_says_how_its_runs_differ_from_the_papers():
     assert "In 3 of those that hold or fail, the runs differ from the paper's; the row says how." in told
 
 
+def test_what_one_seed_decides_is_said_where_verdicts_are_explained():
+    told = documents(ROOT / "results")["reproduction.md"]
+    line = claim_line(told, "The most frequent mistakes lie between siblings of the tree")
+    assert (line[0], line[3]) == ("**holds**", "1")
+    assert "decided by the run with the first seed, without an interval; n is then 1." in told.replace("\n  ", " ")
+
+
 def test_runs_that_repeat_a_papers_table_decide_no_comparison(tmp_path):
     file = tmp_path / "repeated.json"
     content = json.loads((ROOT / "results" / "002-cifar10.json").read_text())
@@ -251,6 +258,9 @@ def test_runs_that_repeat_a_papers_table_decide_no_comparison(tmp_path):
         file.write_text(json.dumps({**content, "recipe": repeated}))
         deciding[repeated] = len(deciding_settings(settings_of(read_results(tmp_path))))
     assert deciding == {content["recipe"]: 0, None: 4}
+    file.write_text(json.dumps(content))
+    told = documents(tmp_path)["leaderboard.md"]
+    assert told.count("| repeats a paper's table with its settings |") == 4
 
 
 # What is measured, for the list

@@ -3,11 +3,13 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
 
 from labelkin import functional
+from labelkin.comparison import Outcome
 from labelkin.data import DATASETS
 from labelkin.data._sets.sources import inventory
 from labelkin.functional import tree_index
@@ -409,6 +411,27 @@ def test_the_columns_of_a_table_are_trained_together(tmp_path, monkeypatch):
     with pytest.raises(AttributeError):  # there is no outcome
         reproduce("001-table1", columns=columns, jobs=2, store=tmp_path)
     assert calls == [(columns, 2)]
+
+
+def test_no_part_of_a_column_is_lost(tmp_path, monkeypatch):
+    """004's Table 1 has two networks in each column."""
+    found = recipe("004-table1")
+    monkeypatch.setattr(_run_recipe, "available_data", lambda: {"cifar10", "cifar100"})
+    trained = []
+
+    def fail(plans, *_, **how):
+        runs = [replace(run, part=name) for name, plan in plans.items() for run in plan.runs()]
+        trained.extend((run.spec.data, run.spec.backbone, run.label) for run in runs)
+        return Outcome([], [], [(run, f"no room for {run.spec.backbone}") for run in runs], 0, 0.0)
+
+    monkeypatch.setattr(_run_recipe, "execute", fail)
+    judged = reproduce("004-table1", store=tmp_path)
+    assert trained == [
+        (part.plan["data"], part.plan["backbone"], label) for part in found.parts for label in part.plan["objectives"]
+    ]
+    words = {(cell.column, cell.row): cell.verdict.words for cell in judged.cells}
+    assert words["CIFAR-10", "ResNet"] == "not run: failed: no room for resnet-34"
+    assert words["CIFAR-10", "WRN 28-12 + MCEL"] == "not run: failed: no room for wrn-28-12"
 
 
 # The command

@@ -111,6 +111,40 @@ def test_a_shorter_run_is_judged_by_direction_alone(tmp_path):
     assert "CIFAR-100: 30 of the paper's 100 epochs." in told
 
 
+@pytest.mark.parametrize("first", ["longer", "shorter"])
+def test_runs_of_different_lengths_are_not_mixed(tmp_path, first):
+    """Those nearest to the paper's count: a cell with both had some seeds of the one and some of the other."""
+    released = {"weights": "released"}
+    both = {
+        "shorter": [
+            *(run("one-hot", 0.60, seed, epochs=30) for seed in (0, 1)),
+            *(run("label-embedding", 0.50, seed, epochs=30, options=released) for seed in (0, 1)),
+        ],
+        "longer": [
+            *(run("one-hot", 0.72 + seed / 1000, seed) for seed in (0, 1, 2)),
+            *(run("label-embedding", 0.76 + seed / 1000, seed, options=released) for seed in (0, 1, 2)),
+        ],
+    }
+    second = "longer" if first == "shorter" else "shorter"
+    written(tmp_path, *both[first], recipe="003-table2", name="a")
+    told = written(tmp_path, *both[second], recipe="003-table2", name="b")["reproduction.md"]
+    assert line_of(told, "| ResNet-18 |", "error")[4:6] == ["27.90 ± 0.10", "3"]
+    assert line_of(told, "ResNet-LabelEmb-18", "error")[4:6] == ["23.90 ± 0.10", "3"]
+    assert "CIFAR-100: 30 of the paper's 100 epochs." not in told
+    assert (
+        "Also in the file, but not in the table: label-embedding weights=released (30 of the paper's 100 epochs), one-hot "
+        "(30 of the paper's 100 epochs)."
+    ) in told
+
+
+def test_a_single_row_that_is_nearer_to_the_papers_replaces_no_comparison(tmp_path):
+    runs = [run("one-hot", 0.70, seed, epochs=30) for seed in (0, 1)] + [run("one-hot", 0.72)]
+    runs += [run("label-embedding", 0.74, seed, epochs=30, options={"weights": "released"}) for seed in (0, 1)]
+    told = written(tmp_path, *runs, recipe="003-table2")["reproduction.md"]
+    assert line_of(told, "ResNet-LabelEmb-18", "error")[-1].startswith("direction")
+    assert "but not in the table: one-hot." in told
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -219,6 +253,20 @@ def test_the_leaderboard_pools_the_costs_of_data_sets(tmp_path):
     assert line_of(told["choosing.md"], "I have a trained model")[2] == (
         "cost of one-hot's decisions -50.0 % against argmax, lower in 3 of 3 comparisons"
     )
+
+
+def test_each_data_set_counts_once_in_accuracy_as_well(tmp_path):
+    """A set with two settings counts as much as one with a single setting."""
+    gains = {("clinc150", "mlp-500"): 0.01, ("cifar100", "resnet-18"): 0.03, ("cifar100", "wrn-28-8"): 0.08}
+    runs = []
+    for (data, backbone), gain in gains.items():
+        for seed in range(2):
+            for objective, more in (("one-hot", 0.0), ("kin", gain)):
+                one = decided(objective, seed, np.array([0.0, 1.0, 2.0, 0.0]), data=data)
+                one["final"]["decided_accuracy"] = 0.5 + more
+                runs.append({**one, "backbone": backbone})
+    told = written(tmp_path, *runs)
+    assert line_of(told["leaderboard.md"], "| kin | 2 |", "0 / 3 / 0")[4] == "+3.25"  # of 1 and of the mean of 3 and 8
 
 
 @pytest.mark.long

@@ -77,6 +77,15 @@ def test_given_by_name_what_changed_is_other_data_and_measured_whole(photos: Pat
     assert found.metrics["accuracy"] > 0.8
 
 
+def test_a_run_that_was_evaluated_in_training_mode_is_told(tmp_path: Path):
+    """Its own metrics use the statistics of each test batch, which a single new sample does not have."""
+    given = {"backbone": "resnet-8", "epochs": 1, "data_options": {"subset": 0.2}}
+    run = labelkin.train("digits", out=tmp_path / "run", evaluation="batch-statistics", **given)
+    with pytest.warns(UserWarning, match="evaluated in training mode .* so that these metrics differ from those"):
+        found = evaluate(run)
+    assert found.metrics["accuracy"] != run.metrics["accuracy"]
+
+
 def test_labels_of_a_file_of_their_own(tmp_path: Path):
     chosen = np.isin(FOUND.target, [0, 1, 2])
     np.save(tmp_path / "dx.npy", PIXELS[chosen])

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from labelkin import InputError
-from labelkin.comparison import Plan, execute
-from labelkin.runs import DataCache, Job, RunFolder, RunSpec, fleets_of, locked, run_in_fleets
+from labelkin.comparison import Plan, _work, execute
+from labelkin.runs import DataCache, Event, Job, RunFolder, RunSpec, fleets_of, locked, run_in_fleets
 from labelkin.training import Interrupted, Settings, Silent
 from support.commands import call
 
@@ -158,6 +158,35 @@ def test_the_budget_holds_for_fleets(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Work, "_has_time", lambda self: self.done < 2)
     outcome = execute(Plan.from_dict(PLAN), tmp_path / "runs", fleet=2, budget=60.0)
     assert (len(outcome.finished), len(outcome.skipped)) == (2, 4)
+
+
+@pytest.mark.long
+def test_the_budget_holds_for_runs_that_cannot_be_in_a_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """All of them were handed out at once, so that they were trained long after the budget was used up."""
+    from labelkin.comparison._work import Work
+
+    monkeypatch.setattr(Work, "_has_time", lambda self: self.done < 2)
+    alone = {**PLAN, "training": {"epochs": 1, "ema": 0.9}}
+    outcome = execute(Plan.from_dict(alone), tmp_path / "alone", fleet=6, budget=60.0)
+    assert (len(outcome.finished), len(outcome.skipped)) == (2, 4)
+    assert len(list((tmp_path / "alone").iterdir())) == 2
+
+
+def test_each_run_that_cannot_be_in_a_fleet_counts_with_its_own_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    now, said = [0.0], []
+    monkeypatch.setattr(_work, "monotonic", lambda: now[0])
+    plan = Plan.from_dict({**PLAN, "training": {"epochs": 1, "ema": 0.9}})
+    work = _work.Work(tmp_path, plan.runs(), 100.0, said.append, at_once=1, weights=True)
+    (fleet,) = work.fleets(6, DataCache())
+    trained = []
+    for job in fleet.jobs:
+        if work.begins(job):
+            now[0] += 40.0
+            trained.append(job)
+            work.handle(Event(job, "finished"))
+    assert len(trained) == 2  # a third one would end after 120 s
+    assert len(work.queue) == 4
+    assert said[1].endswith("about 3 min left")  # four runs of 40 s
 
 
 def test_engines_that_exclude_each_other(tmp_path: Path):

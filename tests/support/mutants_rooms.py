@@ -157,9 +157,31 @@ ROOM_MUTANTS = [
     Mutant(
         "papers: columns are trained one after another",
         "papers/_run_recipe.py",
-        "        self._run(planned)\n",
-        "        for column, plan in planned.items():\n            self._run({column: plan})\n",
+        "        self._run([(part.column, plan) for part in parts if (plan := self._plan_of(part)) is not None])\n",
+        "        for part in parts:\n"
+        "            self._run([(part.column, plan) for plan in [self._plan_of(part)] if plan is not None])\n",
         "test_reproduce.py -k trained_together",
+    ),
+    Mutant(
+        "papers: the first part of a column is lost",
+        "papers/_run_recipe.py",
+        "column if columns.count(column) == 1 else",
+        "column if True else",
+        "test_reproduce.py -k no_part_of_a_column",
+    ),
+    Mutant(
+        "papers: runs of different lengths are mixed in a cell",
+        "papers/_evidence.py",
+        "if _nearness(record, part) != nearest[part.column, row]:",
+        "if False:",
+        "test_reproduce_documents.py -k not_mixed",
+    ),
+    Mutant(
+        "comparison: runs that a fleet leaves alone are trained whatever the budget",
+        "comparison/_work.py",
+        "        self.started[job.folder] = monotonic()\n        if self._has_time():",
+        "        self.started[job.folder] = monotonic()\n        if True:",
+        "test_fleets.py -k cannot_be_in",
     ),
     Mutant(
         "papers: results that repeat a paper's table decide on the leaderboard",
@@ -1340,9 +1362,9 @@ ROOM_MUTANTS = [
     Mutant(
         "leaderboard: a data set counts once per setting",
         "papers/_leaderboard.py",
-        "by_set.setdefault(setting.compared.data, []).append(row.cost_change)",
-        "by_set.setdefault(setting.name + str(len(by_set)), []).append(2 * row.cost_change)",
-        "test_reproduce_documents.py -k pools_the_costs",
+        "by_set.setdefault(setting.compared.data, []).append(row)",
+        "by_set.setdefault(setting.name + str(len(by_set)), []).append(row)",
+        "test_reproduce_documents.py -k counts_once_in_accuracy",
     ),
     Mutant(
         "report: a higher cost is shown as better",

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+import labelkin
 from labelkin import InputError, data, models, objectives
 from labelkin.runs import RunSpec
 from labelkin.runs import train_run as train
@@ -56,6 +57,15 @@ def test_objectives_of_the_whole_batch_refuse_parts(digits, objective: str):
         InputError, match=r"accumulate: expected 1 for .*, whose loss is computed over the whole batch, got 2"
     ):
         Trainer(model_for(digits, objective), Classify(digits), Settings(accumulate=2))
+
+
+def test_kin_is_trained_with_accumulated_gradients(tmp_path):
+    """Its running means are no part of the gradient; an embedding that is learned by gradients needs the whole batch."""
+    given = {"epochs": 1, "data_options": {"subset": 0.1}, "accumulate": 2, "batch_size": 32}
+    trained = labelkin.train("digits", objective="kin", out=tmp_path / "kin", **given)
+    assert trained.metrics["accuracy"] > 0
+    with pytest.raises(InputError, match="accumulate: expected 1 for Kin, whose loss is computed over the whole batch"):
+        labelkin.train("digits", objective="kin", options={"learning": "gradient"}, out=tmp_path / "gradient", **given)
 
 
 @pytest.mark.parametrize(

@@ -240,7 +240,8 @@ def _events(how: _How, work: Work, data: DataCache, progress: Callable[[str, int
     elif how.jobs > 1:
         yield from run_in_processes(work.jobs(), count=how.jobs, environment=how.environment, progress=progress)
     elif how.fleet > 1:
-        yield from run_in_fleets(work.fleets(how.fleet, data), data=data, progress=progress, say=work.say)
+        fleets = work.fleets(how.fleet, data)
+        yield from run_in_fleets(fleets, data=data, progress=progress, say=work.say, begins=work.begins)
     else:
         yield from run_here(work.jobs(), data=data, progress=progress)
 

@@ -56,7 +56,7 @@ class Work:
     def fleets(self, most: int, data: DataCache) -> Iterator[FleetJobs]:
         """Hand out the runs in fleets of at most `most` members."""
         for fleet in fleets_of([self._job(run) for run in self.queue], most, data):
-            self.members = len(fleet.jobs)
+            self.members = len(fleet.jobs) if fleet.reason is None else 1
             if not self._has_time():
                 return
             for job in fleet.jobs:
@@ -66,6 +66,16 @@ class Work:
             yield fleet
         self.together, self.members = set(), 1
         yield from (FleetJobs([job], "") for job in self.jobs())
+
+    def begins(self, job: Job) -> bool:
+        """Return whether there is time for a run that was handed out with others and trains alone; if not, it is skipped."""
+        self.members = 1
+        self.together.discard(job.folder)
+        self.started[job.folder] = monotonic()
+        if self._has_time():
+            return True
+        self.queue.append(self.handed[job.folder])
+        return False
 
     def _job(self, run: Planned) -> Job:
         folder = self.store / run.name

@@ -84,6 +84,7 @@ class Kin(LabelEmbedding):
     has_closed_form: ClassVar[bool] = True  # without nodes
     linear_in_target: ClassVar[bool] = True
     takes_nodes: ClassVar[bool] = True
+    accumulates: bool = True  # by default; not with an embedding
     renamed_options: ClassVar[Mapping[str, str]] = {}
 
     _whole_batch = "it is computed from sums over the batch"
@@ -133,9 +134,10 @@ class Kin(LabelEmbedding):
     def _make_embedding(self) -> None:
         learning, start = self._start
         if learning == "gradient":
+            self.accumulates = False
             super()._make_embedding()
             return
-        self.embedding_parameters, self.accumulates = (), True
+        self.embedding_parameters = ()
         others = torch.full((self.num_classes, self.num_classes), (1 - start) / (self.num_classes - 1))
         self.register_buffer("means", others.fill_diagonal_(start))
 

@@ -44,24 +44,61 @@ def without_published(found: Iterable[Results]) -> list[Results]:
 
 
 def match(recipe: Recipe, records: Iterable[Record], protocol: str = "clean") -> Matched:
-    """Assign runs of one protocol to the cells of a recipe by their configurations."""
+    """Assign runs of one protocol to the cells of a recipe by their configurations.
+
+    The runs of a cell, and of a column if it can be, differ from the paper's in the same way, so that they can be compared:
+    those nearest to the paper's count, and the others belong to no cell.
+    """
     added = recipe.as_published if protocol == AS_PUBLISHED else {}
     defaults = {summary.name: summary.options for summary in describe_objectives()}
+    placed: list[tuple[Record, Part, str]] = []
     found = Matched({}, {}, [])
     for record in records:
         places = [
-            (part, row)
+            (record, part, row)
             for part in recipe.parts
             for row, options in part.plan.get("objectives", {}).items()
             if _belongs(record, part, {**options, **added.get(options["objective"], {})}, defaults)
         ]
-        for part, row in places:
-            found.runs.setdefault(part.column, {}).setdefault(row, []).append(_run(record, row))
-            if words := _differences(record, part):
-                found.other[part.column] = words
+        placed += places
         if not places:
             found.further.append(record)
+    nearest = _nearest(placed)
+    for record, part, row in placed:
+        words = _differences(record, part)
+        if _nearness(record, part) != nearest[part.column, row]:
+            found.further.append(record._replace(label=f"{record.label} ({words})" if words else record.label))
+            continue
+        found.runs.setdefault(part.column, {}).setdefault(row, []).append(_run(record, row))
+        if words:
+            found.other[part.column] = words
     return found
+
+
+Nearness = tuple[bool, float, float]
+
+
+def _nearness(record: Record, part: Part) -> Nearness:
+    """Return how near a run is to the paper's: the same weights, then the share of the data, then the epochs."""
+    subset = record.config["data_options"].get("subset")
+    same = record.backbone == part.plan["backbone"]
+    return same, 1.0 if subset is None else float(subset), -abs(float(record.settings["epochs"]) - part.epochs)
+
+
+def _nearest(placed: Iterable[tuple[Record, Part, str]]) -> dict[tuple[str, str], Nearness]:
+    """Return the nearness of the runs that count in each cell: the largest that two rows of the column have.
+
+    If no two rows have the same nearness, it is the largest of the row itself.
+    """
+    rows: dict[str, dict[Nearness, set[str]]] = {}
+    for record, part, row in placed:
+        rows.setdefault(part.column, {}).setdefault(_nearness(record, part), set()).add(row)
+    nearest = {}
+    for column, own in rows.items():
+        shared = [near for near, names in own.items() if len(names) > 1]
+        for row in set().union(*own.values()):
+            nearest[column, row] = max(shared or [near for near, names in own.items() if row in names])
+    return nearest
 
 
 def _belongs(record: Record, part: Part, options: Mapping[str, Any], defaults: Mapping[str, Mapping[str, Any]]) -> bool:

@@ -43,7 +43,7 @@ class Pooled(NamedTuple):
     lower: int  # settings in which the cost is shown to be lower
     undecided: int
     higher: int
-    accuracy: float  # mean difference in accuracy of the decisions, over the same seeds
+    accuracy: float  # mean difference in accuracy of the decisions, over the same seeds; each data set counts once
 
 
 def deciding_settings(settings: Sequence[Setting]) -> list[Setting]:
@@ -65,10 +65,10 @@ def pooled_costs(settings: Sequence[Setting]) -> list[Pooled]:
 
 
 def _pool(label: str, rows: Sequence[tuple[Setting, Row]]) -> Pooled:
-    by_set: dict[str, list[float]] = {}
+    by_set: dict[str, list[Row]] = {}
     for setting, row in rows:
-        by_set.setdefault(setting.compared.data, []).append(row.cost_change)
-    over_sets = paired([fmean(changes) for changes in by_set.values()])
+        by_set.setdefault(setting.compared.data, []).append(row)
+    over_sets = paired([fmean(row.cost_change for row in own) for own in by_set.values()])
     low, high = (
         (over_sets.low, over_sets.high) if len(rows) > 1 else (rows[0][1].cost_change_low, rows[0][1].cost_change_high)
     )
@@ -82,7 +82,7 @@ def _pool(label: str, rows: Sequence[tuple[Setting, Row]]) -> Pooled:
         lower=lower,
         undecided=len(rows) - lower - higher,
         higher=higher,
-        accuracy=fmean(row.decided_accuracy_change for _, row in rows),
+        accuracy=fmean(fmean(row.decided_accuracy_change for row in own) for own in by_set.values()),
     )
 
 
@@ -192,6 +192,8 @@ def _reason(setting: Setting) -> str:
         return "objectives use different labels"
     if setting.follow_up:
         return "planned after results on the same data had been seen"
+    if setting.reproduces and decides_on_cost(setting.compared):
+        return "repeats a paper's table with its settings"
     return setting.reference.basis
 
 

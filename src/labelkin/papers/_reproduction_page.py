@@ -36,6 +36,8 @@ READING = """
   alike, within the allowed difference), and **fails** if the interval lies on the other side. It **cannot be told** if the
   interval contains both outcomes, or if there is only one seed. The number of seeds that would settle it is an estimate for a
   power of 80 % from the measured mean and spread.
+- A claim that a check of a network's outputs decides, and not a difference of two numbers, is decided by the run with the first
+  seed, without an interval; n is then 1.
 - Differences are those of the two measured numbers, in the order in which they are given.
 
 ## How to read the tables

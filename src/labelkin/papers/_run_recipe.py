@@ -203,9 +203,9 @@ class _Work:
         published = self.recipe.published
         if self.recipe.timing is not None and isinstance(published, Table):
             self.runs = time_hierarchical(published)
-        planned = {part.column: plan for part in self.recipe.parts if (plan := self._plan_of(part)) is not None}
-        self._run(planned)
-        self._run({part.column: plan for part in self.recipe.parts if (plan := self._reusing(part)) is not None})
+        parts = self.recipe.parts
+        self._run([(part.column, plan) for part in parts if (plan := self._plan_of(part)) is not None])
+        self._run([(part.column, plan) for part in parts if (plan := self._reusing(part)) is not None])
         wanted = self.wanted
         conditions = Conditions(wanted.protocol, wanted.scale, wanted.subset, self.other, self.not_run)
         return assess(self.recipe, self.runs, conditions)
@@ -242,13 +242,14 @@ class _Work:
         missing = [name for name in part.needs if name not in available]
         return f"needs {', '.join(missing)}, which is not available" if missing else None
 
-    def _run(self, plans: Mapping[str, Plan]) -> None:
-        """Train the runs of the plans of several columns together, and collect the results."""
+    def _run(self, plans: Sequence[tuple[str, Plan]]) -> None:
+        """Train the runs of the plans of several columns together, and collect the results. A column may have several."""
         engine = self.engine
+        named = _named(plans)
         left = None if engine.budget is None else max(0.0, engine.budget - (monotonic() - self.begun))
         if plans and left != 0.0:
             outcome = execute(
-                plans,
+                {name: plan for name, (_, plan) in named.items()},
                 engine.store,
                 jobs=engine.jobs,
                 fleet=engine.fleet,
@@ -260,8 +261,8 @@ class _Work:
                 say=engine.say,
             )
             for run, why in outcome.failed:
-                self.not_run[f"{run.part} / {run.label}"] = f"failed: {why}"
-        for column, plan in plans.items():
+                self.not_run[f"{named[run.part][0]} / {run.label}"] = f"failed: {why}"
+        for column, plan in plans:
             if left is not None:
                 self.not_run.setdefault(column, "the time budget was used up")
             for record in self._records(plan):
@@ -303,6 +304,15 @@ class _Work:
         part = part._replace(plan={**part.plan, "objectives": {reuse["row"]: row}, "reference": reuse["row"]})
         backbone, _ = backbone_for(part, self.wanted)
         return None if backbone is None else plan_for(self.recipe, part, self.wanted, backbone=backbone)
+
+
+def _named(plans: Sequence[tuple[str, Plan]]) -> dict[str, tuple[str, Plan]]:
+    """Name each plan by its column, and also by its backbone if the column has several plans."""
+    columns = [column for column, _ in plans]
+    return {
+        column if columns.count(column) == 1 else f"{column}, {plan.backbone[0]}": (column, plan)
+        for column, plan in plans
+    }
 
 
 def _finished(path: Path) -> Record | None:

@@ -57,6 +57,8 @@ def evaluate(
     Samples of other data that the run was trained on are recognized by their content (streamed images by name and size). A
     warning says how many there are, because metrics on them say little about new data.
 
+    The model is always in evaluation mode; a warning says if the run's own metrics were computed in training mode.
+
     Args:
         run: The folder of the run, or the result of `labelkin.train`.
         data: Other data with class names of the run, in any order; some may be missing. Its test split is used, or all of it if
@@ -84,6 +86,13 @@ def evaluate(
             config, otherwise=", or give them as DATA (`labelkin evaluate RUN DATA`) to evaluate on all of them"
         )
     predictor = load_run(run).to(fastest_device())
+    if predictor.spec.settings.evaluation == "batch-statistics":
+        warnings.warn(
+            f"{os.fspath(folder.path)}: the run was evaluated in training mode (evaluation: batch-statistics), with the "
+            "statistics of each test batch, and is evaluated without them here, so that these metrics differ from those of "
+            "the run.",
+            stacklevel=2,
+        )
     spec, name = predictor.spec, os.fspath(predictor.spec.data if data is None else data)
     own, known = _same(name, spec.data), None
     if own and not data_changed(config):

@@ -96,7 +96,7 @@ class Trainer:
         progress: Callable[[int], Progress] = lambda steps: Silent(),
         log: Callable[[Mapping[str, float]], None] = lambda row: None,
     ) -> None:
-        check_accumulation(type(model.objective), settings)
+        check_accumulation(model.objective, settings)
         check_mixing(type(model.objective), settings)
         check_mean(model.objective, settings)
         check_patience(task, settings)

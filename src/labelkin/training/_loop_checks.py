@@ -20,11 +20,12 @@ MOST_STEPS = 2**53  # above it, a float does not hold every whole number
 REMEDY = "delete the files state* in the folder of the run to train it from the start"
 
 
-def check_accumulation(objective: type[Objective], settings: Settings) -> None:
+def check_accumulation(objective: Objective | type[Objective], settings: Settings) -> None:
     """Raise `InputError` if the settings accumulate gradients and the objective's loss needs the whole batch."""
     if settings.accumulate > 1 and not objective.accumulates:
+        kind = objective if isinstance(objective, type) else type(objective)
         raise InputError(
-            f"accumulate: expected 1 for {objective.__name__}, whose loss is computed over the whole batch, "
+            f"accumulate: expected 1 for {kind.__name__}, whose loss is computed over the whole batch, "
             f"got {settings.accumulate}."
         )
 

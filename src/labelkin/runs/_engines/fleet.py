@@ -83,14 +83,16 @@ def run_in_fleets(
     data: DataCache,
     progress: Callable[[str, int, int], Progress],
     say: Callable[[str], None],
+    begins: Callable[[Job], bool] = lambda job: True,
 ) -> Iterator[Event]:
-    """Train fleets one after another in this process, and yield an event for each run.
+    """Train fleets one after another in this process, and yield an event for each run that began.
 
     Args:
         fleets: The fleets.
         data: Data sets that are already loaded; newly loaded ones are added.
         progress: Called with a title, the epochs and the steps per epoch; returns the object that shows them.
         say: Called with each line of status.
+        begins: Called before a run that trains alone; returns whether it may begin.
     """
     for fleet in fleets:
         alone, together = ([fleet], []) if fleet.reason is not None else ([], fleet.jobs)
@@ -104,7 +106,7 @@ def run_in_fleets(
         for jobs, reason in alone:
             if reason:
                 say(_not_together(jobs, reason))
-            for job in jobs:
+            for job in filter(begins, jobs):
                 yield train_job(job, data, partial(progress, job.title, job.spec.settings.epochs))
 
 
