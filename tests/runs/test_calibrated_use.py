@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -128,6 +129,22 @@ def test_the_commands_say_what_a_guarantee_assumes_and_that_a_run_is_not_calibra
     safe = call("predict", home / "given", home / "x.npy", "-o", tmp_path / "safe.csv", "--coverage", "0.9")
     assert "At least 90 % of the answers are right or the root, on average, if the new samples come from" in safe.stderr
     assert "calibrated" not in safe.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("share", "advice"),
+    [
+        (0.0, "train it with --calibration 0.2, or give"),
+        (0.3, "train it with more samples, or with a larger --calibration than 0.3, or give"),
+        (0.5, "train it with more samples, or give"),
+    ],
+)
+def test_a_run_that_held_out_too_little_is_told_what_would_help(tmp_path: Path, home: Path, share: float, advice: str):
+    options = {"epochs": 1, "calibration": share, "taxonomy": home / "tree.json", "data_options": {"subset": 0.06}}
+    labelkin.train("digits", "one-hot", out=tmp_path / "run", **options)
+    with pytest.raises(InputError, match=re.escape(advice)):
+        load_run(tmp_path / "run").predict(INPUTS, coverage=0.9)
 
 
 def test_a_coverage_takes_temperature_and_threshold_from_different_held_out_samples(home: Path):

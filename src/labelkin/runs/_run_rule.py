@@ -12,6 +12,8 @@ from labelkin.decide import Rule, RuleName, choose_rule
 from labelkin.runs._folder import RunFolder
 from labelkin.training import LEAST_SCORE, PRIOR
 
+SUGGESTED, MOST = 0.2, 0.5  # shares of the training samples to hold out
+
 if TYPE_CHECKING:
     from labelkin.runs._predictor import Predictor
 
@@ -53,13 +55,14 @@ def caveats(run: str | os.PathLike[str], *, coverage: float | None = None) -> li
         run: The folder of the run.
         coverage: The coverage of a guarantee, if the answers have one.
     """
-    final = RunFolder(os.fspath(run)).final or {}
+    folder = RunFolder(os.fspath(run))
+    final = folder.final or {}
     held_out = int(final.get("calibration_samples") or 0)
     found = []
     if not held_out and final.get("temperature") is not None:
         found.append(
             f"{os.fspath(run)} is not calibrated, because it held out fewer than {LEAST_CALIBRATION} samples: its "
-            "probabilities and decisions by them may be off; train it with a larger --calibration, such as 0.2."
+            f"probabilities and decisions by them may be off; {_how_to_hold_out(folder)}."
         )
     if coverage is not None:
         found.append(
@@ -74,7 +77,19 @@ def _held_out(folder: RunFolder) -> tuple[Tensor, Tensor]:
     outputs = folder.outputs() if (folder.path / "outputs.safetensors").exists() else {}
     if "calibration_scores" not in outputs:
         raise InputError(
-            f"coverage: {folder.path} stores no held-out samples to fit the threshold on; train the run with "
-            "--calibration 0.1, or give a threshold instead."
+            f"coverage: {folder.path} stores no held-out samples to fit the threshold on; {_how_to_hold_out(folder)}, or "
+            "give a threshold instead."
         )
     return outputs["calibration_scores"], outputs["calibration_target"]
+
+
+def _how_to_hold_out(folder: RunFolder) -> str:
+    """Return what to do so that a run holds out enough samples; a larger share may be impossible."""
+    share = folder.config.get("settings", {}).get("calibration", 0.0)
+    if share < SUGGESTED:
+        return f"train it with --calibration {SUGGESTED:g}"
+    return (
+        f"train it with more samples, or with a larger --calibration than {share:g}"
+        if share < MOST
+        else "train it with more samples"
+    )
