@@ -53,9 +53,8 @@ class Row(NamedTuple):
     difference_spread: float = nan
     difference_low: float = nan  # 95 % interval of the mean difference
     difference_high: float = nan
-    seeds_to_settle: int | None = (
-        None  # the number of seeds that would show it; None if test samples are what is needed
-    )
+    # The number of seeds that would show the difference; None if test samples are what is needed.
+    seeds_to_settle: int | None = None
     top5: float = nan
     severity: float = nan
     severity_spread: float = nan
@@ -73,9 +72,8 @@ class Row(NamedTuple):
     seconds_to_reference: float = nan
     on_front: bool = False  # no other objective is at least as good in both accuracy and severity
     test_samples: int | None = None  # None if the runs did not store it
-    samples_to_settle: int | None = (
-        None  # the number of test samples that would show a difference in accuracy of this size
-    )
+    # The number of test samples that would show a difference in accuracy of this size.
+    samples_to_settle: int | None = None
     basis: str = ""  # of the costs: CALIBRATED, NOT_CALIBRATED, SEEDS_ONLY or UNCALIBRATED; "" without a tree
     cost: float = nan  # mean cost of a decision (least expected cost, CRM)
     cost_spread: float = nan

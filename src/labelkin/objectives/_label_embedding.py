@@ -88,9 +88,8 @@ class LabelEmbedding(Objective):
 
     outputs_type: ClassVar[type | None] = TwoHeads
     embedding_parameters: tuple[str, ...] = ("embedding",)
-    has_closed_form: ClassVar[bool] = (
-        True  # whether the terms are those of `embedding_terms`; a subclass must set this itself
-    )
+    # Whether the terms are those of `embedding_terms`; a subclass must set this itself.
+    has_closed_form: ClassVar[bool] = True
     accumulates: bool = False  # a term is divided by the number of samples that z2 gets right
     renamed_options: ClassVar[Mapping[str, str]] = {"weights": "preset"}  # former name: name
 

@@ -13,10 +13,9 @@ from labelkin.papers._measured import Run
 from labelkin.papers._recipe import Part, Recipe, recipe
 from labelkin.runs import Record, Results, current_options, describe_objectives
 
-UNTRAINED = "untrained"  # the subfolder of results/ for tables and figures that need no training
-CHECKED = (
-    "checked"  # the one for claims that were checked on the weights or outputs of runs, which results files do not have
-)
+# Subfolders of results/: tables and figures that need no training, and claims that were checked on the weights or outputs of
+# runs, which results files do not have.
+UNTRAINED, CHECKED = "untrained", "checked"
 SCALED = ("epochs", "milestones")  # settings in which a run may differ from the recipe
 CLEAN, AS_PUBLISHED = "clean", "as-published"  # protocols
 DATA = {"label_noise": 0.0, "classes": None, "encoder": None}  # data options in which it may not, with their defaults

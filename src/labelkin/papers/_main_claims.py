@@ -69,9 +69,8 @@ class Ruling(NamedTuple):
 
     verdict: str  # HOLDS, FAILS, UNTOLD or UNMEASURED
     reason: str = ""
-    as_claimed: bool | None = (
-        None  # whether the mean difference points the way of the claim; None if nothing is measured
-    )
+    # Whether the mean difference points the way of the claim; None if nothing is measured.
+    as_claimed: bool | None = None
 
 
 def rule(difference: Paired, count: int, *, better: str = "higher", within: float | None = None) -> Ruling:

@@ -20,9 +20,8 @@ from labelkin.training._fleet_batches import FleetBatches
 from labelkin.training._settings import Settings
 from labelkin.training._steps import Steps, Workbench, plain_attributes
 
-WARM_UP = (
-    3  # steps of each batch size that run before it is captured, so that libraries allocate and choose their kernels
-)
+# Steps of each batch size that run before it is captured, so that libraries allocate and choose their kernels.
+WARM_UP = 3
 FEWEST_STEPS = 20  # in a run; with fewer, capturing takes longer than it saves
 
 
