@@ -70,6 +70,13 @@ def test_fewer_different_rows_than_clusters():
     assert kmeans.fit(DIGITS[:7], 7).inertia == pytest.approx(0, abs=1e-6)
 
 
+def test_inertia_of_tight_clusters_far_apart():
+    noise = torch.randn(40, 16, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    rows = 1e-4 * noise + torch.arange(40)[:, None] % 2
+    expected = sum((1e-8 * (part - part.mean(0)).square().sum()).item() for part in (noise[::2], noise[1::2]))
+    assert kmeans.fit(rows, 2).inertia == pytest.approx(expected, rel=1e-3)
+
+
 def test_a_cluster_left_without_rows_takes_the_farthest():
     rows = torch.tensor([[0.0], [1.0], [2.0], [30.0]])
     centres = torch.tensor([[1.0], [100.0]])  # none is nearest to the second

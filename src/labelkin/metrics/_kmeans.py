@@ -51,7 +51,9 @@ def fit(rows: Tensor, clusters: int, *, starts: int = 10, seed: int = 0) -> Clus
         inertia = (runs.scores.amin(1).double() + runs.squares).sum(1)
         if inertia.min() < best:
             best, centers = float(inertia.min()), runs.centers[inertia.argmin()].clone()
-    return Clusters(centers, best * float(scale) ** 2, origin, scale)
+    # A score plus the square of its row loses the small distances of tight clusters to rounding; the difference does not.
+    away = brought - centers[_scores(brought, centers).argmin(0)]
+    return Clusters(centers, float(away.double().square().sum()) * float(scale) ** 2, origin, scale)
 
 
 def _brought(rows: Tensor, origin: Tensor, scale: Tensor) -> Tensor:
