@@ -127,23 +127,23 @@ def test_costs_decide_before_the_tree(tmp_path: Path):
 
 
 @pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("confidence", [None, 0.8])
 @pytest.mark.parametrize("by", ["all", "predicted", "true"])
-def test_a_coverage_splits_the_labeled_samples(tmp_path: Path, by: Any):
+def test_a_coverage_splits_the_labeled_samples(tmp_path: Path, by: Any, confidence: float | None):
     """The temperature from one half, the threshold from the other; columns in another order."""
     logits, _ = scores_of(60)
     held_out, target = scores_of(400, seed=1)
     order = [4, 2, 0, 1, 3]
     labeled = write_csv(tmp_path / "held.csv", held_out[:, order], target, header=tuple(CLASSES[k] for k in order))
     source, output = write_csv(tmp_path / "in.csv", logits), tmp_path / "out.csv"
-    found = decide_file(
-        source, output, kind="logits", columns=CLASSES, taxonomy=TREE, coverage=0.9, labeled=labeled, by=by, seed=3
-    )
+    asked: dict[str, Any] = {"coverage": 0.9, "confidence": confidence, "labeled": labeled, "by": by, "seed": 3}
+    found = decide_file(source, output, kind="logits", columns=CLASSES, taxonomy=TREE, **asked)
     halves = decide.split_halves(400, 3)
     scale = decide.Temperature().fit(held_out[halves.fitted], target[halves.fitted])
     assert found.temperature == pytest.approx(scale.value)
     assert found.temperature == pytest.approx(2, rel=0.3)
     after = decide.node_probs(scale.apply(held_out[halves.measured]).softmax(-1), TREE)
-    safe = decide.GuaranteedFallback(0.1, by).fit(after, target[halves.measured], TREE)
+    safe = decide.GuaranteedFallback(0.1, by, confidence=confidence).fit(after, target[halves.measured], TREE)
     assert found.thresholds == pytest.approx(safe.thresholds)
     probs = scale.apply(logits).softmax(-1)
     assert written_rows(rows_of(output)) == expected_rows(safe.apply(decide.node_probs(probs, TREE), TREE), probs)

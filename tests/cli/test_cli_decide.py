@@ -71,6 +71,16 @@ def test_least_cost_is_the_default_and_changes_some_decisions(files: Path, tmp_p
     assert plain["temperature"] == 1
 
 
+def test_a_confidence_answers_less(files: Path, tmp_path: Path):
+    more = (*arguments(files, tmp_path / "out.csv"), "--target", "digit", "--labeled", files / "held-out.csv")
+    mean = json.loads(call(*more, "--coverage", "0.9", "--json").stdout)
+    sure = json.loads(call(*more, "--coverage", "0.9", "--confidence", "0.99", "--json").stdout)
+    assert sure["temperature"] == mean["temperature"]
+    assert sure["thresholds"]["root"] > mean["thresholds"]["root"]
+    assert sure["classes"] < mean["classes"]
+    assert "add one, such as 0.95 (--coverage 0.95)" in refused(*more, "--confidence", "0.9")
+
+
 def test_refusals_are_sentences_with_exit_code_2(files: Path, tmp_path: Path):
     assert "pass --labeled FILE" in refused(*arguments(files, tmp_path / "out.csv", "--coverage", "0.9"))
     assert "one of the inputs" in refused(*arguments(files, files / "new.csv"))

@@ -182,10 +182,38 @@ def test_the_rank_is_that_of_the_decimal(alpha: float):
         assert (rank(samples, alpha) <= samples) == (samples >= least_samples(alpha))
 
 
+@pytest.mark.parametrize("confidence", [0.3, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("alpha", [0.05, 0.1, 0.3])
+def test_the_rank_of_a_confidence_is_the_first_with_that_probability(alpha: float, confidence: float):
+    """By exact sums of binomial probabilities; it is never below the rank of the mean."""
+    wrong, sure = Fraction(str(alpha)), Fraction(str(confidence))
+    found_least = False
+    for samples in range(1, 130):
+        below, expected = Fraction(0), 0  # P(fewer than `expected` right answers)
+        while below < sure:
+            below += math.comb(samples, expected) * (1 - wrong) ** expected * wrong ** (samples - expected)
+            expected += 1
+        expected = max(expected, rank(samples, alpha))
+        assert rank(samples, alpha, confidence) == expected
+        enough = expected <= samples
+        assert enough == (samples >= least_samples(alpha, confidence))
+        found_least |= enough
+    assert found_least or least_samples(alpha, confidence) >= 130
+    assert least_samples(0.05, 0.95) == 59
+
+
 # The guarantee, by simulation.
 
 
-def simulated(by: Any, alpha: float, *, splits: int = 400, sharper: float = 1.0, calibration: int = 100) -> Tensor:
+def simulated(
+    by: Any,
+    alpha: float,
+    *,
+    splits: int = 400,
+    sharper: float = 1.0,
+    calibration: int = 100,
+    confidence: float | None = None,
+) -> Tensor:
     """(splits, 1 + subtrees) shares of right answers: of all samples, and of those that the guarantee names one by one."""
     tree = two_level()
     nodes, target = world(tree, 2500, sharper=sharper)
@@ -197,7 +225,7 @@ def simulated(by: Any, alpha: float, *, splits: int = 400, sharper: float = 1.0,
     for _ in range(splits):
         order = torch.randperm(2500, generator=generator)
         fitted, measured = order[:calibration], order[calibration:]
-        safe = decide.GuaranteedFallback(alpha, by).fit(nodes[fitted], target[fitted], tree)
+        safe = decide.GuaranteedFallback(alpha, by, confidence=confidence).fit(nodes[fitted], target[fitted], tree)
         right = is_right(safe.apply(nodes[measured], tree), target[measured], tree).double()
         shares.append([float(right.mean()), *(float(right[groups[measured] == g].mean()) for g in groups.unique())])
     return torch.tensor(shares, dtype=torch.float64)
@@ -216,6 +244,19 @@ def test_mean_coverage_over_splits_is_the_promise(alpha: float, sharper: float):
     assert 1 - alpha - 3 * error <= float(found.mean()) <= place / 101 + 3 * error
     assert float(found.std()) == pytest.approx(float(theory.std()), rel=0.15)
     assert 0.3 < float((found < 1 - alpha).double().mean()) < 0.55  # a single split often falls below
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+@pytest.mark.parametrize("by", ["all", "predicted"])
+def test_a_confidence_is_the_share_of_fits_that_keep_the_promise(by: Any, confidence: float):
+    """For each subtree by itself; the rank is a whole number, so the share may be larger, but not by much."""
+    found = simulated(by, 0.1, splits=500, calibration=150, confidence=confidence)
+    kept = (found[:, 1:] >= 0.9).double().mean(0)
+    error = math.sqrt(confidence * (1 - confidence) / len(found))
+    assert bool((kept >= confidence - 3 * error).all())
+    assert float(kept.min()) < 1
+    assert float((found[:, 1:] > 0.97).double().mean()) < 0.5  # by answers, not by silence
 
 
 @pytest.mark.long
@@ -339,6 +380,22 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "too few everywhere": (
         lambda: decide.GuaranteedFallback(0.01, "predicted").fit(*small(90)),
         "'easy', 'hard' have fewer than the 99 calibration samples",
+    ),
+    "too few for a confidence": (
+        lambda: decide.GuaranteedFallback(0.05, confidence=0.95).fit(*small(58)),
+        "expected at least 59 calibration samples for alpha = 0.05 with a confidence of 0.95, got 58 samples",
+    ),
+    "too few for a confidence in a true subtree": (
+        lambda: decide.GuaranteedFallback(0.05, "true", confidence=0.95).fit(*small(300, one_sided=True)),
+        "'hard' has fewer than the 59 calibration samples that alpha = 0.05 with a confidence of 0.95 needs",
+    ),
+    "confidence of 1": (
+        lambda: decide.GuaranteedFallback(0.1, confidence=1),
+        "confidence: expected a number between 0 and 1, such as 0.9, got 1",
+    ),
+    "confidence of 95": (
+        lambda: decide.GuaranteedFallback(0.1, confidence=95),
+        r"confidence: expected a number in \[0, 1\]",
     ),
     "alpha of 0": (lambda: decide.GuaranteedFallback(0.0), "alpha: expected a number between 0 and 1"),
     "alpha of 95": (lambda: decide.GuaranteedFallback(95), r"alpha: expected a number in \[0, 1\]"),

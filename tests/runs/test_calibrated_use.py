@@ -129,6 +129,17 @@ def test_the_commands_say_what_a_guarantee_assumes_and_that_a_run_is_not_calibra
     safe = call("predict", home / "given", home / "x.npy", "-o", tmp_path / "safe.csv", "--coverage", "0.9")
     assert "At least 90 % of the answers are right or the root, on average, if the new samples come from" in safe.stderr
     assert "calibrated" not in safe.stderr
+    more = ("--coverage", "0.9", "--confidence", "0.95")
+    sure = call("predict", home / "given", home / "x.npy", "-o", tmp_path / "safe.csv", *more)
+    assert "At least 90 % of the answers are right or the root, with a confidence of 95 %, if the" in sure.stderr
+    rows = list(csv.DictReader((tmp_path / "safe.csv").open()))
+    assert [row["class"] for row in rows] == load_run(home / "given").predict(
+        INPUTS, coverage=0.9, confidence=0.95
+    ).classes
+    assert call("export", home / "given", "-o", tmp_path / "sure.pt2", *more).exit_code == 0
+    extra = {"labelkin.json": ""}
+    torch.export.load(tmp_path / "sure.pt2", extra_files=extra)
+    assert json.loads(extra["labelkin.json"])["confidence"] == 0.95
 
 
 @pytest.mark.long
@@ -164,6 +175,11 @@ def test_a_coverage_takes_temperature_and_threshold_from_different_held_out_samp
     again = model.predict(INPUTS, decide=model.rule("fallback", coverage=0.9))
     assert again.nodes is not None
     assert torch.equal(again.nodes, expected)
+    surer = model.predict(INPUTS, coverage=0.9, confidence=0.95)
+    strict = decide.GuaranteedFallback(0.1, confidence=0.95).fit(held, target[second], model.taxonomy)
+    assert surer.nodes is not None
+    assert torch.equal(surer.nodes, strict.apply(decide.node_probs(probs, model.taxonomy), model.taxonomy))
+    assert not torch.equal(surer.nodes, expected)
     torch.testing.assert_close(found.all_probabilities, probs.float())
     right = [
         node in model.taxonomy.ancestors(int(model.taxonomy.leaves[k]))
@@ -186,6 +202,10 @@ def test_a_coverage_that_the_run_cannot_give_is_refused(home: Path, tmp_path: Pa
         model.predict(INPUTS, coverage=0.9, threshold=0.5)
     with pytest.raises(InputError, match="pass them to rule"):
         model.predict(INPUTS, decide=model.rule(), coverage=0.9)
+    with pytest.raises(InputError, match="pass them to rule"):
+        model.predict(INPUTS, decide=model.rule(), confidence=0.9)
+    with pytest.raises(InputError, match=r"with a confidence of 0\.9999 needs at least 88 calibration samples"):
+        model.predict(INPUTS, coverage=0.9, confidence=0.9999)
 
 
 def test_the_command_explains_answers_with_a_guarantee(home: Path, tmp_path: Path):

@@ -1108,6 +1108,20 @@ ROOM_MUTANTS = [
         "test_guarantee.py -k rank",
     ),
     Mutant(
+        "guarantee: the rank of a confidence is one too low",
+        "decide/_guarantee.py",
+        "float(1 - _exact(alpha)))) + 1)",
+        "float(1 - _exact(alpha)))))",
+        "test_guarantee.py -k rank_of_a_confidence",
+    ),
+    Mutant(
+        "guarantee: a run's confidence is not passed on",
+        "runs/_run_rule.py",
+        "logits, target, coverage=coverage, confidence=confidence",
+        "logits, target, coverage=coverage",
+        "test_calibrated_use.py -k different_held_out",
+    ),
+    Mutant(
         "guarantee: by true subtree, the least threshold",
         "decide/_guarantee.py",
         "max(found.values())",
@@ -1194,8 +1208,8 @@ ROOM_MUTANTS = [
     Mutant(
         "runs: a coverage is found without the prior of the temperature",
         "runs/_run_rule.py",
-        "coverage=coverage, prior=PRIOR)",
-        "coverage=coverage, temperature=predictor.calibration.temperature)",
+        "confidence=confidence, prior=PRIOR)",
+        "confidence=confidence, temperature=predictor.calibration.temperature)",
         "test_calibrated_use.py -k different_held_out",
     ),
     Mutant(

@@ -85,6 +85,7 @@ def decide_file(
     rule: str | None = None,
     temperature: float | None = None,
     coverage: float | None = None,
+    confidence: float | None = None,
     threshold: float | None = None,
     labeled: str | os.PathLike[str] | None = None,
     by: GuaranteeKind = "all",
@@ -115,6 +116,8 @@ def decide_file(
         coverage: With "fallback", the probability that an answer is right or the root, such as 0.95; see
             `decide.GuaranteedFallback`. It needs `labeled`, one random half of which fits the temperature and the other half
             the thresholds.
+        confidence: The least probability that the labeled samples give this coverage, such as 0.9. By default the coverage
+            holds on average over sets of labeled samples.
         threshold: With "fallback" and without a guarantee, the probability that a node needs to be answered.
         labeled: A file in the same format as `source`, with the true classes of samples that the model was not trained on.
         by: The scope of the guarantee: "all", "predicted" or "true"; see `decide.GuaranteedFallback`.
@@ -150,6 +153,7 @@ def decide_file(
         tree=taxonomy is not None,
         costs=costs is not None,
         coverage=coverage,
+        confidence=confidence,
         threshold=threshold,
         labeled=labeled is not None,
     )
@@ -178,7 +182,9 @@ def decide_file(
     ready = Ready(Rule(chosen, tree, matrix, threshold, temperature=scale), names)
     if labeled is not None:
         samples = _labeled(labeled, stream, fields, names)
-        ready = ready.fitted(samples, temperature=temperature, coverage=coverage, by=by, seed=seed)
+        ready = ready.fitted(
+            samples, temperature=temperature, coverage=coverage, confidence=confidence, by=by, seed=seed
+        )
     return _write(Path(output), chain([first], stream.chunks), stream, ready, explain=explain, seed=seed)
 
 

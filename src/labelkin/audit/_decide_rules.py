@@ -31,7 +31,14 @@ class Ready(NamedTuple):
         return [names[at] for at in nodes.tolist()]
 
     def fitted(
-        self, labeled: Predictions, *, temperature: float | None, coverage: float | None, by: GuaranteeKind, seed: int
+        self,
+        labeled: Predictions,
+        *,
+        temperature: float | None,
+        coverage: float | None,
+        confidence: float | None,
+        by: GuaranteeKind,
+        seed: int,
     ) -> "Ready":
         """Return the rule with temperature and guarantee from labeled samples; see `decide.Rule.fitted`."""
         is_logits, logits = labeled.kind == "logits", labeled.logits
@@ -43,6 +50,7 @@ class Ready(NamedTuple):
             logits,
             labeled.target,
             coverage=coverage,
+            confidence=confidence,
             temperature=temperature,
             by=by,
             seed=seed,
@@ -73,10 +81,19 @@ def warn_of_shift(ready: Ready, sample: Tensor) -> bool:
 
 
 def choose_rule(
-    chosen: str | None, *, tree: bool, costs: bool, coverage: float | None, threshold: float | None, labeled: bool
+    chosen: str | None,
+    *,
+    tree: bool,
+    costs: bool,
+    coverage: float | None,
+    confidence: float | None,
+    threshold: float | None,
+    labeled: bool,
 ) -> RuleName:
     """Return the rule, and refuse options that contradict it or each other."""
-    rule = decide.choose_rule(chosen, default="crm", coverage=coverage, threshold=threshold, argument="rule")
+    rule = decide.choose_rule(
+        chosen, default="crm", coverage=coverage, threshold=threshold, confidence=confidence, argument="rule"
+    )
     if rule == "fallback" and not tree:
         raise InputError("taxonomy: the rule 'fallback' answers with nodes of a tree; pass --taxonomy.")
     if rule == "fallback" and coverage is None and threshold is None:

@@ -58,6 +58,13 @@ def decide(
             rich_help_panel=GUARANTEE,
         ),
     ] = None,
+    confidence: Annotated[
+        float | None,
+        Option(
+            help="Probability that the labeled samples give this coverage, such as 0.9. Default: it holds on average.",
+            rich_help_panel=GUARANTEE,
+        ),
+    ] = None,
     by: Annotated[
         Literal["all", "predicted", "true"],
         Option(
@@ -99,6 +106,7 @@ def decide(
         rule=rule,
         temperature=temperature,
         coverage=coverage,
+        confidence=confidence,
         threshold=threshold,
         labeled=labeled,
         by=by,

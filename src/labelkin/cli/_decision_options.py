@@ -57,6 +57,13 @@ RunCoverage = Annotated[
         metavar="P",
     ),
 ]
+RunConfidence = Annotated[
+    float | None,
+    Option(
+        help="Probability that the held-out samples give the coverage, such as 0.9. Default: it holds on average.",
+        metavar="P",
+    ),
+]
 RunCosts = Annotated[
     Path | None,
     Option(help=f"{COSTS_HELP} For crm; default: the run's costs, or distances in the tree.", metavar="FILE"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Argument, Option
 
 from labelkin._checks import InputError, counted
-from labelkin.cli._decision_options import RunCosts, RunCoverage, RunRule, RunThreshold
+from labelkin.cli._decision_options import RunConfidence, RunCosts, RunCoverage, RunRule, RunThreshold
 from labelkin.cli._option_groups import column_names, words
 from labelkin.cli._show import other_output_to_stderr, say, say_json, say_metrics, say_status, say_table
 
@@ -77,6 +77,7 @@ def predict(
     decide: RunRule = None,
     threshold: RunThreshold = None,
     coverage: RunCoverage = None,
+    confidence: RunConfidence = None,
     costs: RunCosts = None,
     all_probs: Annotated[
         bool, Option("--all-probs", help="Add a column p_CLASS with the probability of each class.")
@@ -102,19 +103,20 @@ def predict(
             decide=decide,
             threshold=threshold,
             coverage=coverage,
+            confidence=confidence,
             costs=matrix,
             all_probs=all_probs,
             explain=explain,
         )
     say(f"Wrote {count} prediction{'' if count == 1 else 's'} to {output}")
-    say_caveats(run, coverage)
+    say_caveats(run, coverage, confidence)
 
 
-def say_caveats(run: Path, coverage: float | None) -> None:
+def say_caveats(run: Path, coverage: float | None, confidence: float | None) -> None:
     """Print the caveats about the answers of a run."""
     from labelkin.runs import caveats
 
-    for caveat in caveats(run, coverage=coverage):
+    for caveat in caveats(run, coverage=coverage, confidence=confidence):
         say_status(f"Note: {caveat}")
 
 
@@ -132,6 +134,7 @@ def export(
     decide: RunRule = None,
     threshold: RunThreshold = None,
     coverage: RunCoverage = None,
+    confidence: RunConfidence = None,
     costs: RunCosts = None,
     force: Annotated[bool, Option("--force", help="Replace a file that labelkin did not write.")] = False,
 ) -> None:
@@ -144,13 +147,20 @@ def export(
     with other_output_to_stderr():
         matrix = costs_of_run(costs, run)
         exported = run_export(
-            run, output, decide=decide, threshold=threshold, coverage=coverage, costs=matrix, force=force
+            run,
+            output,
+            decide=decide,
+            threshold=threshold,
+            coverage=coverage,
+            confidence=confidence,
+            costs=matrix,
+            force=force,
         )
     how = (
         f"checked with {exported.checked_by}" if exported.checked_by else "not checked; install onnxruntime to check it"
     )
     say(f"Wrote {exported.path} ({how})")
-    say_caveats(run, coverage)
+    say_caveats(run, coverage, confidence)
 
 
 def translate(
@@ -247,6 +257,7 @@ def serve(
     decide: RunRule = None,
     threshold: RunThreshold = None,
     coverage: RunCoverage = None,
+    confidence: RunConfidence = None,
     costs: RunCosts = None,
     host: Annotated[
         str,
@@ -261,7 +272,7 @@ def serve(
     from labelkin.serve import serve as run_server
 
     matrix = costs_of_run(costs, run)
-    say_caveats(run, coverage)
+    say_caveats(run, coverage, confidence)
     run_server(
         run,
         host=host,
@@ -269,6 +280,7 @@ def serve(
         decide=decide,
         threshold=threshold,
         coverage=coverage,
+        confidence=confidence,
         costs=matrix,
         say=say,
     )

@@ -13,7 +13,13 @@ from torch import Tensor, nn
 
 from labelkin._checks import InputError, check_choice, check_number, counted
 from labelkin.decide._fallback import deepest, fallback, ways_down
-from labelkin.decide._guarantee import GuaranteedFallback, GuaranteeKind, least_samples, split_halves
+from labelkin.decide._guarantee import (
+    GuaranteedFallback,
+    GuaranteeKind,
+    check_confidence,
+    least_samples,
+    split_halves,
+)
 from labelkin.decide._least_cost import argmax, least_cost, rounding_of
 from labelkin.decide._temperature import Temperature
 from labelkin.decide._tree_sums import expected_distances, node_probs, sums_below
@@ -105,6 +111,7 @@ class Rule:
         target: Tensor,
         *,
         coverage: float | None = None,
+        confidence: float | None = None,
         temperature: float | None = None,
         by: GuaranteeKind = "all",
         prior: float | None = None,
@@ -120,6 +127,7 @@ class Rule:
             target: (n,) true class positions.
             coverage: With `"fallback"`, the minimum probability that an answer is right or the root, such as 0.95. None for no
                 guarantee.
+            confidence: The least probability that these samples give that coverage; see `GuaranteedFallback`.
             temperature: A known temperature. None fits one.
             by: The scope of the guarantee; see `GuaranteedFallback`.
             prior: The prior of the temperature; see `Temperature.fit`.
@@ -134,10 +142,10 @@ class Rule:
             check_coverage(coverage)
         first = second = torch.arange(len(target))
         if temperature is None and coverage is not None:
-            _check_enough(len(target) - len(target) // 2, coverage)
+            _check_enough(len(target) - len(target) // 2, coverage, confidence)
             first, second = split_halves(len(target), seed)
         elif coverage is not None:
-            _check_enough(len(target), coverage)
+            _check_enough(len(target), coverage, confidence)
         value = temperature
         if value is None:
             value = Temperature().fit(logits[first], target[first], prior=prior).value
@@ -147,7 +155,7 @@ class Rule:
         if coverage is None:
             return FittedRule(ready, probs)
         assert self.taxonomy is not None
-        guarantee = GuaranteedFallback(1 - coverage, by)
+        guarantee = GuaranteedFallback(1 - coverage, by, confidence=confidence)
         guarantee.fit(node_probs(probs, self.taxonomy), target[second], self.taxonomy)
         return FittedRule(replace(ready, guarantee=guarantee), probs)
 
@@ -196,7 +204,13 @@ class FittedRule(NamedTuple):
 
 
 def choose_rule(
-    chosen: str | None, *, default: RuleName, coverage: float | None, threshold: float | None, argument: str = "decide"
+    chosen: str | None,
+    *,
+    default: RuleName,
+    coverage: float | None,
+    threshold: float | None,
+    confidence: float | None = None,
+    argument: str = "decide",
 ) -> RuleName:
     """Return the rule, and refuse options that contradict it or each other.
 
@@ -205,6 +219,7 @@ def choose_rule(
         default: The rule if none was given and neither a coverage nor a threshold asks for "fallback".
         coverage: The coverage of "fallback", if it was given.
         threshold: The threshold of "fallback", if it was given.
+        confidence: The confidence of the coverage, if it was given.
         argument: The name of the argument `chosen` in error messages.
     """
     given = "coverage" if coverage is not None else "threshold" if threshold is not None else None
@@ -219,6 +234,11 @@ def choose_rule(
         raise InputError("coverage: expected either a coverage or a threshold, got both; leave one of them out.")
     if coverage is not None:
         check_coverage(coverage)
+    elif confidence is not None:
+        raise InputError(
+            "confidence: it is that of a coverage, which is missing; add one, such as 0.95 (--coverage 0.95)."
+        )
+    check_confidence(confidence)
     if threshold is not None:
         check_number("threshold", threshold, low=0, high=1)
     return next(name for name in RULES if name == rule)
@@ -231,13 +251,13 @@ def check_coverage(coverage: float) -> None:
         raise InputError("coverage: only the root is always right; expected a number below 1, such as 0.95, got 1.")
 
 
-def _check_enough(samples: int, coverage: float) -> None:
-    least = least_samples(1 - coverage)
+def _check_enough(samples: int, coverage: float, confidence: float | None) -> None:
+    least = least_samples(1 - coverage, confidence)
     if samples < least:
+        sure = "" if confidence is None else f" with a confidence of {confidence:g}"
         raise InputError(
-            f"coverage: {coverage:g} needs at least {counted(least, 'calibration sample')} besides those for "
-            f"the temperature, got "
-            f"{samples:,}; use more samples or a smaller coverage."
+            f"coverage: {coverage:g}{sure} needs at least {counted(least, 'calibration sample')} besides those for the "
+            f"temperature, got {samples:,}; use more samples or a smaller coverage."
         )
 
 

@@ -1,7 +1,8 @@
 """Fallback with a guarantee: right, or no answer, with a chosen probability (conformal prediction).
 
-Hierarchical selective classification (Goren et al., 2024) with split conformal thresholds (Vovk et al., 2005). Temperature and
-threshold come from two disjoint halves of the held-out samples.
+Hierarchical selective classification (Goren et al., 2024) with split conformal thresholds (Vovk et al., 2005), which are
+training-conditional if there is a confidence (Vovk, Conditional validity of inductive conformal predictors, 2012). Temperature
+and threshold come from two disjoint halves of the held-out samples.
 """
 
 import math
@@ -14,6 +15,7 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.stats import binom
 from torch import Tensor
 
 from labelkin._checks import InputError, check_choice, check_count, check_number, counted, listed
@@ -96,6 +98,10 @@ class GuaranteedFallback:
     parameters `rank` and `n + 1 - rank`, and is below 1 - alpha in almost half of all fits. `check_shift` looks for new data
     that differ from the calibration samples.
 
+    With a `confidence`, the rank is the smallest one for which this Beta distribution lies above 1 - alpha with at least that
+    probability, and not below the rank without it. So with this confidence, the share of right answers after this fit is
+    1 - alpha or more. Fewer samples are answered in return.
+
     `by` chooses the samples that the guarantee holds for. The top-level subtrees are the children of the root, or of the first
     node below it that has more than one child.
 
@@ -105,11 +111,15 @@ class GuaranteedFallback:
     - `"true"`: the samples that belong to each top-level subtree. Nobody knows the subtree of a new sample, so the largest
       threshold of all subtrees is used for every sample. It holds under any change of the shares of the subtrees.
 
+    A confidence holds for each subtree by itself, not for all of them at once.
+
     Args:
         alpha: The largest probability of a wrong answer, between 0 and 1.
         by: `"all"`, `"predicted"` or `"true"`.
         thresholds: The thresholds that `fit` finds, by the name of the node below which they apply: the root, or each top-level
             subtree. A node is answered if its probability is at least the threshold; infinity stands for "no answer".
+        confidence: The least probability that the calibration samples give a share of right answers of 1 - alpha or more, such
+            as 0.9. None promises this share on average over calibration sets.
 
     Example:
         >>> import torch
@@ -124,12 +134,14 @@ class GuaranteedFallback:
     alpha: float
     by: GuaranteeKind = "all"
     thresholds: dict[str, float] | None = None
+    confidence: float | None = None
 
     def __post_init__(self) -> None:
         check_number("alpha", self.alpha, low=0, high=1)
         check_choice("by", self.by, KINDS)
         if not 0 < self.alpha < 1:
             raise InputError(f"alpha: expected a number between 0 and 1, such as 0.05, got {self.alpha!r}.")
+        check_confidence(self.confidence)
 
     def fit(self, node_probs: Tensor, target: Tensor, taxonomy: Taxonomy) -> Self:
         """Find the thresholds on calibration samples.
@@ -147,16 +159,17 @@ class GuaranteedFallback:
         nodes, probs = ways_down(node_probs.detach().double(), taxonomy)
         scores = wrong_up_to(nodes, probs, target, taxonomy)
         if self.by == "all":
-            _check_enough(len(scores), self.alpha, "node_probs")
-            self.thresholds = {taxonomy.names[0]: threshold_of(scores, self.alpha)}
+            _check_enough(len(scores), self.alpha, self.confidence)
+            self.thresholds = {taxonomy.names[0]: threshold_of(scores, self.alpha, self.confidence)}
             return self
         fork = first_fork(taxonomy)
         below = int(taxonomy.depth[fork]) + 1
         predicted = self.by == "predicted"
         subtree = nodes[:, below].cpu().numpy() if predicted else taxonomy.level(below)[target.cpu().numpy()]
+        samples_of = {top: torch.from_numpy(subtree == top).to(scores.device) for top in taxonomy.children[fork]}
         found = {
-            taxonomy.names[top]: threshold_of(scores[torch.from_numpy(subtree == top).to(scores.device)], self.alpha)
-            for top in taxonomy.children[fork]
+            taxonomy.names[top]: threshold_of(scores[samples], self.alpha, self.confidence)
+            for top, samples in samples_of.items()
         }
         self.thresholds = self._merged(found, taxonomy)
         return self
@@ -202,7 +215,10 @@ class GuaranteedFallback:
     def _merged(self, found: dict[str, float], taxonomy: Taxonomy) -> dict[str, float]:
         """Return the thresholds to apply, and report the subtrees that have too few samples."""
         few = [name for name, threshold in found.items() if math.isnan(threshold)]
-        need = f"{counted(least_samples(self.alpha), 'calibration sample')} that alpha = {self.alpha:g} needs"
+        need = (
+            f"{counted(least_samples(self.alpha, self.confidence), 'calibration sample')} that "
+            f"{_promise(self.alpha, self.confidence)} needs"
+        )
         if few and (self.by == "true" or len(few) == len(found)):
             raise InputError(
                 f"node_probs: {listed(few)} {'has' if len(few) == 1 else 'have'} fewer than the {need}, so no sample could be "
@@ -234,9 +250,9 @@ def wrong_up_to(nodes: Tensor, probs: Tensor, target: Tensor, taxonomy: Taxonomy
     return probs.masked_fill(torch.from_numpy(right).to(probs.device), -1).amax(-1)
 
 
-def threshold_of(scores: Tensor, alpha: float) -> float:
-    """Return the threshold just above the score of rank `ceil((n + 1) (1 - alpha))`; NaN if there are too few scores."""
-    place = rank(len(scores), alpha)
+def threshold_of(scores: Tensor, alpha: float, confidence: float | None = None) -> float:
+    """Return the threshold just above the score of this `rank`; NaN if there are too few scores."""
+    place = rank(len(scores), alpha, confidence)
     if place > len(scores):
         return math.nan
     score = float(scores.double().sort().values[place - 1])
@@ -245,14 +261,35 @@ def threshold_of(scores: Tensor, alpha: float) -> float:
     return 0.0 if score < 0 else math.nextafter(score, math.inf)
 
 
-def rank(samples: int, alpha: float) -> int:
-    """Return `ceil((samples + 1) (1 - alpha))`, in exact arithmetic on the decimal that was meant."""
-    return math.ceil((samples + 1) * (1 - _exact(alpha)))
+def rank(samples: int, alpha: float, confidence: float | None = None) -> int:
+    """Return `ceil((samples + 1) (1 - alpha))`, in exact arithmetic on the decimal that was meant.
+
+    With a confidence, return at least the smallest r with P(X < r) >= confidence, where X counts right answers among as many
+    samples and each is right with probability 1 - alpha. This is P(Beta(r, samples + 1 - r) >= 1 - alpha) >= confidence.
+    """
+    on_average = math.ceil((samples + 1) * (1 - _exact(alpha)))
+    if confidence is None:
+        return on_average
+    return max(on_average, int(binom.ppf(confidence, samples, float(1 - _exact(alpha)))) + 1)
 
 
-def least_samples(alpha: float) -> int:
-    """Return the least number of samples whose rank exists: `ceil(1 / alpha) - 1`."""
-    return math.ceil(1 / _exact(alpha)) - 1
+def least_samples(alpha: float, confidence: float | None = None) -> int:
+    """Return the least number of samples whose rank exists: `ceil(1 / alpha) - 1`, or more with a confidence."""
+    count = math.ceil(1 / _exact(alpha)) - 1
+    if confidence is not None:
+        count = max(count, math.floor(math.log1p(-confidence) / math.log1p(-float(_exact(alpha)))))
+        while rank(count, alpha, confidence) > count:
+            count += 1
+    return count
+
+
+def check_confidence(confidence: float | None) -> None:
+    """Refuse a confidence that is not strictly between 0 and 1."""
+    if confidence is None:
+        return
+    check_number("confidence", confidence, low=0, high=1)
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence: expected a number between 0 and 1, such as 0.9, got {confidence!r}.")
 
 
 def first_fork(taxonomy: Taxonomy) -> int:
@@ -269,9 +306,14 @@ def _exact(alpha: float) -> Fraction:
     return found if 0 < found < 1 else Fraction(alpha)
 
 
-def _check_enough(samples: int, alpha: float, argument: str) -> None:
-    if samples < least_samples(alpha):
+def _promise(alpha: float, confidence: float | None) -> str:
+    return f"alpha = {alpha:g}" + ("" if confidence is None else f" with a confidence of {confidence:g}")
+
+
+def _check_enough(samples: int, alpha: float, confidence: float | None) -> None:
+    least = least_samples(alpha, confidence)
+    if samples < least:
         raise InputError(
-            f"{argument}: expected at least {counted(least_samples(alpha), 'calibration sample')} for alpha = {alpha:g}, got "
+            f"node_probs: expected at least {counted(least, 'calibration sample')} for {_promise(alpha, confidence)}, got "
             f"{counted(samples, 'sample')}; with fewer, only the root has the guarantee. Use more samples or a larger alpha."
         )

@@ -70,6 +70,7 @@ def export_model(
     decide: RuleName | None = None,
     threshold: float | None = None,
     coverage: float | None = None,
+    confidence: float | None = None,
     costs: Tensor | None = None,
     force: bool = False,
 ) -> Exported:
@@ -98,9 +99,10 @@ def export_model(
     Args:
         run: The folder of a finished run, or the result of `labelkin.train`.
         path: The file to write; its suffix chooses the format.
-        decide: "argmax", "crm" or "fallback"; see `Predictor.rule`, also for the next three.
+        decide: "argmax", "crm" or "fallback"; see `Predictor.rule`, also for the next four.
         threshold: The threshold of "fallback".
         coverage: The coverage of "fallback".
+        confidence: The confidence of the coverage.
         costs: (K, K) costs for "crm", in the order of the run's classes.
         force: Whether to replace a file that this function did not write.
 
@@ -124,7 +126,7 @@ def export_model(
             f"{os.fspath(run)}: {type(predictor.model.objective).__name__} defines no probabilities, which the file must "
             "return, and the run held out no samples to calibrate its scores; train it with --calibration 0.1."
         )
-    rule = predictor.rule(decide, threshold=threshold, coverage=coverage, costs=costs)
+    rule = predictor.rule(decide, threshold=threshold, coverage=coverage, confidence=confidence, costs=costs)
     module = Portable(predictor, rule).eval().requires_grad_(False)
     samples = random_samples(predictor, max(CHECKED_BATCHES))
     with torch.no_grad():
@@ -227,6 +229,7 @@ def _about(predictor: Predictor, rule: Rule) -> dict[str, Any]:
         "rule": rule.name,
         "thresholds": thresholds,
         "coverage": None if rule.guarantee is None else 1 - rule.guarantee.alpha,
+        "confidence": None if rule.guarantee is None else rule.guarantee.confidence,
         "temperature": rule.temperature,
         **described_inputs(predictor),
     }

@@ -125,6 +125,7 @@ class Predictor(nn.Module):
         *,
         threshold: float | None = None,
         coverage: float | None = None,
+        confidence: float | None = None,
         costs: Tensor | None = None,
     ) -> Rule:
         """Return a decision rule with the temperature of this run, for `predict`.
@@ -139,6 +140,7 @@ class Predictor(nn.Module):
                 given, "crm" if costs are given, otherwise "argmax".
             threshold: The threshold of "fallback"; 0.5 by default.
             coverage: The coverage of "fallback" in place of a threshold, such as 0.95.
+            confidence: The least probability that the held-out samples give this coverage; see `decide.GuaranteedFallback`.
             costs: (K, K) costs by true class (row) and answer (column) for "crm"; by default the costs that the run was trained
                 with, or else the distances in its tree.
 
@@ -146,7 +148,7 @@ class Predictor(nn.Module):
             The rule.
         """
         costs = self.costs if costs is None and decide == "crm" else costs
-        return rule_of_run(self, decide, threshold=threshold, coverage=coverage, costs=costs)
+        return rule_of_run(self, decide, threshold=threshold, coverage=coverage, confidence=confidence, costs=costs)
 
     @torch.no_grad()
     def predict(
@@ -156,25 +158,26 @@ class Predictor(nn.Module):
         decide: RuleName | Rule | None = None,
         threshold: float | None = None,
         coverage: float | None = None,
+        confidence: float | None = None,
         costs: Tensor | None = None,
     ) -> Prediction:
         """Predict the class of each input.
 
         Args:
             inputs: An array or tensor with the training data's shape and range.
-            decide: The name of a rule, as in `rule`, also for the next three; or the result of `rule`, which saves time if
+            decide: The name of a rule, as in `rule`, also for the next four; or the result of `rule`, which saves time if
                 several batches are decided with a coverage.
             threshold: The threshold of "fallback"; 0.5 by default.
             coverage: The coverage of "fallback" in place of a threshold, such as 0.95.
-            costs: (K, K) costs by true class (row) and answer (column) for "crm"; by default the costs that the run was trained
-                with, or else the distances in its tree.
+            confidence: The least probability that the held-out samples give this coverage.
+            costs: (K, K) costs for "crm".
 
         Returns:
             The answers with their calibrated probabilities.
         """
         if not isinstance(decide, Rule):
-            decide = self.rule(decide, threshold=threshold, coverage=coverage, costs=costs)
-        elif any(option is not None for option in (threshold, coverage, costs)):
+            decide = self.rule(decide, threshold=threshold, coverage=coverage, confidence=confidence, costs=costs)
+        elif any(option is not None for option in (threshold, coverage, confidence, costs)):
             raise InputError("decide: a rule has its own threshold, coverage and costs; pass them to rule() instead.")
         values = _as_tensor(inputs)
         self.check(values)
@@ -211,10 +214,8 @@ class Predictor(nn.Module):
         probs, nodes = predicted.all_probabilities, predicted.nodes
         if probs is None or nodes is None or self.tree_built or not len(nodes):
             return [None] * len(predicted.classes)
-        return [
-            str(reason)
-            for reason in explain(probs.double() / probs.double().sum(-1, keepdim=True), self.taxonomy, nodes)
-        ]
+        exact = probs.double() / probs.double().sum(-1, keepdim=True)
+        return [str(reason) for reason in explain(exact, self.taxonomy, nodes)]
 
     def check(self, values: Tensor) -> None:
         """Refuse inputs of another shape, or of another range if the run was trained on bytes."""

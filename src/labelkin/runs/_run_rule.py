@@ -24,11 +24,12 @@ def rule_of_run(
     *,
     threshold: float | None,
     coverage: float | None,
+    confidence: float | None,
     costs: Tensor | None,
 ) -> Rule:
     """Return a decision rule of a run; see `Predictor.rule`."""
     default: RuleName = "argmax" if costs is None else "crm"
-    name = choose_rule(decide, default=default, coverage=coverage, threshold=threshold)
+    name = choose_rule(decide, default=default, coverage=coverage, threshold=threshold, confidence=confidence)
     if costs is not None and name != "crm":
         raise InputError(f"costs: apply to the rule 'crm', got {name!r}; leave them out, or choose 'crm'.")
     if name == "fallback" and predictor.tree_built:
@@ -45,15 +46,19 @@ def rule_of_run(
     if coverage is None:
         return rule
     scores, target = _held_out(predictor.folder)
-    return rule.fitted(scores.double().clamp(min=LEAST_SCORE), target, coverage=coverage, prior=PRIOR).rule
+    logits = scores.double().clamp(min=LEAST_SCORE)
+    return rule.fitted(logits, target, coverage=coverage, confidence=confidence, prior=PRIOR).rule
 
 
-def caveats(run: str | os.PathLike[str], *, coverage: float | None = None) -> list[str]:
+def caveats(
+    run: str | os.PathLike[str], *, coverage: float | None = None, confidence: float | None = None
+) -> list[str]:
     """Return what to bear in mind about the answers of a finished run: missing calibration, and what a guarantee assumes.
 
     Args:
         run: The folder of the run.
         coverage: The coverage of a guarantee, if the answers have one.
+        confidence: The confidence of the coverage, if it was given.
     """
     folder = RunFolder(os.fspath(run))
     final = folder.final or {}
@@ -65,8 +70,9 @@ def caveats(run: str | os.PathLike[str], *, coverage: float | None = None) -> li
             f"probabilities and decisions by them may be off; {_how_to_hold_out(folder)}."
         )
     if coverage is not None:
+        sure = "on average" if confidence is None else f"with a confidence of {100 * confidence:g} %"
         found.append(
-            f"At least {100 * coverage:g} % of the answers are right or the root, on average, if the new samples come from the "
+            f"At least {100 * coverage:g} % of the answers are right or the root, {sure}, if the new samples come from the "
             "same source as the training data; for other samples nothing is guaranteed."
         )
     return found

@@ -28,6 +28,7 @@ def create_app(
     decide: RuleName | None = None,
     threshold: float | None = None,
     coverage: float | None = None,
+    confidence: float | None = None,
     costs: Tensor | None = None,
     hosts: Collection[str] = LOCAL,
     token: str | None = None,
@@ -40,9 +41,10 @@ def create_app(
 
     Args:
         run: The folder of a finished run on images, texts or rows of features, or the result of `labelkin.train`.
-        decide: "argmax", "crm" or "fallback"; see `labelkin.runs.Predictor.rule`, also for the next three.
+        decide: "argmax", "crm" or "fallback"; see `labelkin.runs.Predictor.rule`, also for the next four.
         threshold: The threshold of "fallback".
         coverage: The coverage of "fallback".
+        confidence: The confidence of the coverage.
         costs: (K, K) costs for "crm", in the order of the run's classes.
         hosts: The names and addresses that requests may ask for; others are refused, so that no other site can reach the
             server under its own name. "*" stands for all addresses, but for no names.
@@ -64,7 +66,7 @@ def create_app(
     from labelkin.serve._app import build_app
 
     predictor = load_run(run)
-    rule = predictor.rule(decide, threshold=threshold, coverage=coverage, costs=costs)
+    rule = predictor.rule(decide, threshold=threshold, coverage=coverage, confidence=confidence, costs=costs)
     return build_app(predictor, rule, hosts=hosts, token=token)
 
 
@@ -76,6 +78,7 @@ def serve(
     decide: RuleName | None = None,
     threshold: float | None = None,
     coverage: float | None = None,
+    confidence: float | None = None,
     costs: Tensor | None = None,
     say: Callable[[str], object] = print,
 ) -> None:
@@ -88,9 +91,10 @@ def serve(
         run: The folder of a finished run on images, texts or rows of features, or the result of `labelkin.train`.
         host: The address to listen on; "0.0.0.0" for all addresses of the machine.
         port: The port; 0 for any free one.
-        decide: "argmax", "crm" or "fallback"; see `labelkin.runs.Predictor.rule`, also for the next three.
+        decide: "argmax", "crm" or "fallback"; see `labelkin.runs.Predictor.rule`, also for the next four.
         threshold: The threshold of "fallback".
         coverage: The coverage of "fallback".
+        confidence: The confidence of the coverage.
         costs: (K, K) costs for "crm", in the order of the run's classes.
         say: Called with the line that contains the address.
 
@@ -107,6 +111,7 @@ def serve(
         decide=decide,
         threshold=threshold,
         coverage=coverage,
+        confidence=confidence,
         costs=costs,
         hosts=allowed_hosts(host),
         token=token,
