@@ -389,7 +389,7 @@ BAD_ARGUMENTS = {
     ),
     "a word for a vector": (
         ("--objectives", "one-hot,static-labels", "--set", "static-labels.vectors=x"),
-        "expected hashed-tfidf, hashed-code, minilm, hf:NAME, st:NAME, tokens:NAME or the folder of a model, got 'x'",
+        "minilm, hf:NAME, st:NAME, tokens:NAME or the folder of a model, got 'x'",
     ),
     "a setting without a value": (("--set", "retrospection"), "expected OBJECTIVE.OPTION=VALUE"),
     "unknown data": (("digit",), "Did you mean 'digits'"),

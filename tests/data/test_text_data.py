@@ -126,7 +126,11 @@ def emptied(path):
         (None, {"text": "body", "label": "topc"}, r"label: .* has no column 'topc'.* Did you mean 'topic'\?"),
         (None, {"encoder": "hashed-tfidf"}, "text: .* has no column 'text'"),
         (None, {"text": "body", "image": "x"}, "image: does not apply to .*; it takes 'text', 'label', 'encoder'"),
-        (None, {"text": "body", "encoder": "word2vec"}, "encoder: expected hashed-tfidf, hashed-code, minilm"),
+        (
+            None,
+            {"text": "body", "encoder": "word2vec"},
+            "encoder: expected hashed-tfidf, hashed-code, hashed-characters, minilm",
+        ),
         (emptied, {"text": "body"}, r"line \d+: expected a text in column 'body', .*\(2 empty rows in all\)"),
     ],
 )

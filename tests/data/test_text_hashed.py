@@ -106,7 +106,7 @@ def test_its_state_is_the_encoder():
         (lambda: encoder("hashed-tfdf"), "Did you mean 'hashed-tfidf'"),
         (
             lambda: encoder("hashed-tfidf:wide"),
-            "expected hashed-tfidf, hashed-code, minilm, hf:NAME, st:NAME, tokens:NAME or the folder",
+            "expected hashed-tfidf, hashed-code, hashed-characters, minilm, hf:NAME, st:NAME, tokens:NAME or the folder",
         ),
     ],
 )

@@ -1108,6 +1108,20 @@ ROOM_MUTANTS = [
         "test_guarantee.py -k rank",
     ),
     Mutant(
+        "languages: English names are kept",
+        "data/_sets/languages.py",
+        "if name.casefold() not in english",
+        "if name not in english",
+        "test_languages.py -k english",
+    ),
+    Mutant(
+        "languages: words have no start and end",
+        "data/_encoders/hashed.py",
+        'f" {word} " for word',
+        'f"{word}" for word',
+        "test_languages.py -k pieces",
+    ),
+    Mutant(
         "guarantee: the rank of a confidence is one too low",
         "decide/_guarantee.py",
         "float(1 - _exact(alpha)))) + 1)",

@@ -34,7 +34,7 @@ BACKBONES = (
 )
 DATA = (
     "digits", "mnist", "fashion-mnist", "cifar10", "cifar100", "cifar100:coarse", "food101", "awa2", "imdb", "yelp-polarity",
-    "20-newsgroups", "clinc150", "naics2012", "trec", "wordnet", "stdlib", "multi30k:en-de",
+    "20-newsgroups", "clinc150", "naics2012", "trec", "wordnet", "stdlib", "languages", "multi30k:en-de",
 )
 # fmt: on
 PRETRAINED = ("efficientnet-lite0", "efficientnet-lite0-160", "efficientnet-lite0-96")

@@ -167,7 +167,8 @@ class DataOptions:
     encoder: Annotated[
         str | None,
         Option(
-            help="Text encoder: hashed-tfidf, hashed-code, minilm, hf:NAME, st:NAME or a model folder. Default: hashed-tfidf.",
+            help="Text encoder: hashed-tfidf, hashed-code, hashed-characters, minilm, hf:NAME, st:NAME or a model folder. "
+            "Default: hashed-tfidf.",
             rich_help_panel="Data",
         ),
     ] = None

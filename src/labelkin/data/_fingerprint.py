@@ -28,8 +28,8 @@ def fingerprint(data: str) -> str:
     """Return a string that changes when the content of the data changes.
 
     - A published dataset is represented by its name, and missing data by the name or path that was given.
-    - `stdlib` and `wordnet`, which differ between versions of Python and WordNet, are represented by their name and a hash of
-      their content.
+    - `stdlib`, `languages` and `wordnet`, which differ between versions of Python, Babel and WordNet, are represented by their
+      name and a hash of their content.
     - A file is represented by a hash of its content.
     - A folder is represented by a hash of the content of its tables and of the path and size of its images and other files,
       because hashing 100,000 images takes minutes the first time. It stays the same if an image is replaced by another one of

@@ -151,9 +151,9 @@ def load(
         stream: Whether to read images when their batch is needed instead of now (default: if they would take more than
             1 GiB).
         text: Column of the texts, for tables of texts.
-        encoder: Encoder of texts: `hashed-tfidf` (default), `hashed-code` (default of `stdlib`), `minilm`, `hf:NAME`,
-            `st:NAME` or the folder of a model. It is fitted to the training split only. A table with `text` or `encoder` is
-            read as texts.
+        encoder: Encoder of texts: `hashed-tfidf` (default), `hashed-code` (default of `stdlib`), `hashed-characters`, `minilm`,
+            `hf:NAME`, `st:NAME` or the folder of a model. It is fitted to the training split only. A table with `text` or
+            `encoder` is read as texts.
         remove: Parts to remove from the posts of 20-newsgroups: "headers", "footers", "quotes" (default: all three) or
             "none".
         calibration: Share of the training samples, 0 to 0.5, to hold out for calibrating the trained model. It is drawn after

@@ -15,7 +15,14 @@ from labelkin.structure import catalogue
 STARTED_IN = "started_in"  # the folder that relative paths in config.json start from, relative to the run if it can be
 FILE_OPTIONS = {"data_options": ("data_dir", "labels", "encoder"), "options": tuple(ARRAY_OPTIONS)}
 PREFIXES = ("embedding:", "hf:", "st:", "timm:", "tokens:")  # before names that may be files or folders
-BUILT_IN = {"minilm", "hashed-tfidf", "hashed-code", "wordnet", *RELATIONS}  # have precedence over files of these names
+BUILT_IN = {
+    "minilm",
+    "hashed-tfidf",
+    "hashed-code",
+    "hashed-characters",
+    "wordnet",
+    *RELATIONS,
+}  # have precedence over files of these names
 
 
 def started_in(spec: RunSpec, run: Path) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """Encoders of texts by name, for the option `encoder`.
 
-`hashed-tfidf` is built in, and so is `hashed-code` for source code; `minilm` is an optional package; `hf:NAME` and `st:NAME`
-are models of transformers and sentence-transformers, from a hub or a folder. A folder without a prefix is read by the library
-that wrote it. `tokens:NAME` gives token ids, for the backbone `hf:NAME`.
+`hashed-tfidf` is built in, and so are `hashed-code` for source code and `hashed-characters` for parts of words; `minilm` is an
+optional package; `hf:NAME` and `st:NAME` are models of transformers and sentence-transformers, from a hub or a folder. A folder
+without a prefix is read by the library that wrote it. `tokens:NAME` gives token ids, for the backbone `hf:NAME`.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from labelkin._checks import InputError, near
-from labelkin.data._encoders.hashed import CODE, NAME, Encoder, HashedCode, HashedTfidf
+from labelkin.data._encoders.hashed import CHARACTERS, CODE, NAME, Encoder, HashedCharacters, HashedCode, HashedTfidf
 from labelkin.data._encoders.pretrained import Pretrained, SentenceTransformer, Transformer, in_folder, minilm
 from labelkin.data._encoders.tokens import Tokens
 
@@ -18,7 +18,7 @@ __all__ = ["DEFAULT", "Encoder", "Tokens", "encoder", "restored"]
 
 DEFAULT = NAME
 DOORS: dict[str, Callable[[str, str], Encoder]] = {"hf": Transformer, "st": SentenceTransformer, "tokens": Tokens}
-HASHED: dict[str, type[HashedTfidf]] = {NAME: HashedTfidf, CODE: HashedCode}
+HASHED: dict[str, type[HashedTfidf]] = {NAME: HashedTfidf, CODE: HashedCode, CHARACTERS: HashedCharacters}
 KNOWN = (*HASHED, "minilm", *(f"{door}:NAME" for door in DOORS))
 
 

@@ -1,4 +1,4 @@
-"""The built-in text encoders: TF-IDF of hashed words and word pairs.
+"""The built-in text encoders: TF-IDF of hashed words and word pairs, or of hashed pieces of words.
 
 Words are hashed by BLAKE2b, because Python's own hash differs between processes. Pairs combine the hashes of their words.
 """
@@ -42,6 +42,7 @@ class Encoder(ABC):
 BUCKETS = 1 << 20  # for words; word pairs have as many, numbered after these
 WORD = re.compile(r"\w\w+")  # at least two letters or digits, as in scikit-learn's vectorizers
 WITHIN_NAMES = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])")  # where a name in source code has two words
+PIECES = (1, 2, 3, 4)  # characters
 AT_ONCE = 2048  # texts
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 Hashes = npt.NDArray[np.uint64]
@@ -55,6 +56,12 @@ def words_of(text: str) -> list[str]:
 def words_of_code(text: str) -> list[str]:
     """Return the words of source code; names such as `read_line` and `readLine` are two words."""
     return words_of(WITHIN_NAMES.sub(" ", text))
+
+
+def pieces_of_words(text: str) -> list[str]:
+    """Return all parts of 1 to 4 characters of the words of a text in lower case, with a space at the start and end of each."""
+    words = [f" {word} " for word in text.lower().split()]
+    return [word[at : at + size] for word in words for size in PIECES for at in range(len(word) - size + 1)]
 
 
 def bucket_counts(texts: Sequence[str], split: Callable[[str], list[str]] = words_of) -> Iterator["csr_array"]:
@@ -95,6 +102,7 @@ def _mixed(values: Hashes) -> Hashes:
 
 NAME = "hashed-tfidf"
 CODE = "hashed-code"
+CHARACTERS = "hashed-characters"
 WIDTH = 4096
 WORDS = 0.75  # share of words in the width, the rest for word pairs; reviews profit from pairs ("not good"), posts from words
 LEAST = 2  # number of training texts that must contain a bucket: a word in a single text does not generalize
@@ -112,6 +120,7 @@ class HashedTfidf(Encoder):
 
     family = NAME
     split = staticmethod(words_of)
+    words = WORDS
 
     def __init__(self, width: int = WIDTH, *, buckets: Tensor | None = None, idf: Tensor | None = None) -> None:
         check_count(f"encoder: the width of {self.family}", width, least=4)
@@ -133,7 +142,7 @@ class HashedTfidf(Encoder):
         held = np.zeros(2 * BUCKETS)
         for counts in parts:
             held += _squared_shares(counts, idf)
-        words = int(WORDS * self.width)
+        words = int(self.words * self.width)
         kept = np.concatenate([_largest(held[:BUCKETS], words), BUCKETS + _largest(held[BUCKETS:], self.width - words)])
         return type(self)(self.width, buckets=torch.from_numpy(kept), idf=torch.from_numpy(idf[kept]).float())
 
@@ -163,6 +172,14 @@ class HashedCode(HashedTfidf):
 
     family = CODE
     split = staticmethod(words_of_code)
+
+
+class HashedCharacters(HashedTfidf):
+    """The encoder `hashed-characters` or `hashed-characters:WIDTH`, for names and misspelled or mixed words: parts of words."""
+
+    family = CHARACTERS
+    split = staticmethod(pieces_of_words)
+    words = 1.0  # no pairs: longer parts have their own buckets
 
 
 def _squared_shares(counts: "csr_array", idf: Numbers) -> Numbers:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from labelkin._checks import InputError, near
 from labelkin.data._dataset import RawDataset
-from labelkin.data._encoders.hashed import CODE
+from labelkin.data._encoders.hashed import CHARACTERS, CODE
 from labelkin.data._locate import Download, Place, find_files, find_or_download
 from labelkin.data._sets.cifar import VERSIONS, cifar_at, read_cifar
 from labelkin.data._sets.definitions import DEFINITIONS, definitions_digest, read_definitions
@@ -24,6 +24,7 @@ from labelkin.data._sets.images import (
     read_food101,
     read_idx_folder,
 )
+from labelkin.data._sets.languages import languages_digest, read_languages
 from labelkin.data._sets.stdlib import read_stdlib, stdlib_digest
 from labelkin.data._sets.text_trees import CLINC150, NAICS2012, TREC, read_clinc150, read_naics2012, read_trec
 from labelkin.data._sets.texts import (
@@ -202,6 +203,14 @@ DATASETS: dict[str, Source] = {
         ("encoder",),
         encoder=CODE,
         digest=stdlib_digest,
+    ),
+    "languages": Source(
+        "names of countries, languages and currencies by language, in the families of languages",
+        INSIDE,
+        _no_path(read_languages),
+        ("encoder",),
+        encoder=f"{CHARACTERS}:1024",
+        digest=languages_digest,
     ),
 }
 
