@@ -633,7 +633,7 @@ def test_the_demo_keeps_finished_runs_and_forgets_its_own_alone(tmp_path, monkey
     assert lines[-1].startswith(f"Open {tmp_path / 'report.html'} in a browser")
     page = (tmp_path / "report.html").read_text(encoding="utf-8").replace("\u00a0", " ")
     assert all(f'<p class="also">{line}</p>' in page for line in (decide, fall_back))
-    assert '<p class="problem">Which module of Python&#39;s standard library is a function from? 1' in page
+    assert '<p class="problem">In which language is the name of a country, language or currency? 79 ' in page
     monkeypatch.setattr("labelkin.comparison._demo.compare_plan", lambda *a, **k: pytest.fail("stop"))
     with pytest.raises(pytest.fail.Exception):
         call("demo", "--out", tmp_path, "--fresh")

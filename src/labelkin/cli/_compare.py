@@ -325,7 +325,7 @@ def demo(
     fresh: Annotated[bool, Option("--fresh", help="Delete the demo's runs first.")] = False,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Which module of Python's standard library is this function from? Train four objectives and write a report.
+    """In which language is this name? Train four objectives and write a report.
 
     Takes about a minute on two cores; nothing is downloaded.
     """
