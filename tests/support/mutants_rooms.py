@@ -99,6 +99,20 @@ ROOM_MUTANTS = [
         "test_shared_data.py -k neither_kept",
     ),
     Mutant(
+        "decide: an action wins a tie against a class",
+        "decide/_least_cost.py",
+        "F.pad(probs, (0, actions)) if actions",
+        "F.pad(probs, (0, actions), value=1.0) if actions",
+        "test_actions.py -k ties_go_to",
+    ),
+    Mutant(
+        "decide: an action has a probability",
+        "decide/_answers.py",
+        "F.pad(probs, (0, actions), value=nan)",
+        "F.pad(probs, (0, actions), value=1.0)",
+        "test_actions.py -k after_the_classes",
+    ),
+    Mutant(
         "training: a table of similarities is taken for costs",
         "training/_cost_files.py",
         "if (right > wrong).all():",

@@ -32,7 +32,7 @@ from labelkin.audit._read_files import Chunk
 from labelkin.audit._schema import Fields
 from labelkin.audit._scores import Scores
 from labelkin.audit._stream import Stream, open_stream
-from labelkin.decide import ANSWER_KINDS, GuaranteeKind, Rule
+from labelkin.decide import GuaranteeKind, Rule
 from labelkin.decide import explain as explanations
 from labelkin.structure import Taxonomy
 from labelkin.training import costs_in_order, read_costs
@@ -272,15 +272,14 @@ def _write(
         file.detach()
     shifted = None if ready.calibration is None else warn_of_shift(ready, sample.values)
     thresholds = None if rule.guarantee is None else rule.guarantee.thresholds
-    of_class, of_ancestor, none = (counts[kind] for kind in ANSWER_KINDS)
     return FileDecisions(
         os.fspath(path),
         rule.name,
         counts.total(),
         changed,
-        of_class,
-        of_ancestor,
-        none,
+        counts["class"],
+        counts["ancestor"],
+        counts["none"],
         rule.temperature,
         thresholds,
         shifted,
