@@ -113,6 +113,20 @@ ROOM_MUTANTS = [
         "test_actions.py -k after_the_classes",
     ),
     Mutant(
+        "training: actions stand before the classes",
+        "training/_cost_files.py",
+        "[order[name] for name in (*classes, *actions)]",
+        "[order[name] for name in (*actions, *classes)]",
+        "test_cost_tables.py -k stay_last",
+    ),
+    Mutant(
+        "audit: actions are counted as classes",
+        "audit/_decide_file.py",
+        'if kind == "action")',
+        'if kind == "class")',
+        "test_decide_actions.py -k as_a_loop",
+    ),
+    Mutant(
         "training: a table of similarities is taken for costs",
         "training/_cost_files.py",
         "if (right > wrong).all():",

@@ -168,7 +168,7 @@ def audit(
     names = choose_names(raw, classes, whole_tree, cost_table, is_built_in=is_built_in(taxonomy))
     given = check_predictions(raw, names, name)
     tree = restrict_tree(taxonomy, whole_tree, given.classes)
-    matrix = None if cost_table is None else costs_in_order(cost_table, given.classes)
+    matrix = None if cost_table is None else costs_in_order(cost_table, given.classes).costs
     by_tree = isinstance(classes, str) and classes == FROM_TREE
     if classes is not None and raw.scores is not None:
         order = f"{'of the tree' if by_tree else 'given'} ({first_matches(given.classes)})"
