@@ -127,6 +127,20 @@ ROOM_MUTANTS = [
         "test_decide_actions.py -k as_a_loop",
     ),
     Mutant(
+        "audit: actions are counted in the last block alone",
+        "audit/_decisions.py",
+        "chosen += after.answer.bincount",
+        "chosen = after.answer.bincount",
+        "test_audit_actions.py -k blocks",
+    ),
+    Mutant(
+        "audit: a right answer that becomes an action became wrong",
+        "audit/_decisions.py",
+        "before.right & ~after.right & named",
+        "before.right & ~after.right",
+        "test_audit_actions.py -k those_of_numpy",
+    ),
+    Mutant(
         "training: a table of similarities is taken for costs",
         "training/_cost_files.py",
         "if (right > wrong).all():",
