@@ -18,7 +18,6 @@ from labelkin import InputError, Taxonomy, metrics
 from labelkin.audit import audit, decide_file
 from labelkin.cli._audit import audit as command
 from labelkin.cli._errors import ErrorGroup
-from labelkin.training import costs_in_order, read_costs
 from labelkin.training._cost_files import costs_for, has_names
 
 app = typer.Typer(cls=ErrorGroup, pretty_exceptions_enable=False)
@@ -286,9 +285,9 @@ def test_classes_that_the_taxonomy_lacks_are_listed_with_what_is_near(folder: Pa
             "t,cat,dog,cow,pig\ncat,0,1,1,1\ndog,1,0,1,1\ncow,1,1,0,1\npig,1,1,1,0\n",
             "expected only the 3 classes of the predictions, got 'pig'",
         ),
-        ("c.csv", "true,cat,dog,cow\ndog,0,1,2\ndog,1,0,3\ncow,2,3,0\n", "expected the same classes"),
-        ("c.csv", "true,cat,dog,cow\ncat,0,1,2\n", "expected the same classes"),
-        ("c.csv", "true,cat,dog,cow\ncat,0,1\ndog,1,0,3\ncow,2,3,0\n", "3 classes in its header, but 2 numbers"),
+        ("c.csv", "true,cat,dog,cow\ndog,0,1,2\ndog,1,0,3\ncow,2,3,0\n", "classes: duplicate name 'dog'"),
+        ("c.csv", "true,cat,dog,cow\ncat,0,1,2\n", "classes: expected at least 2 names, got 1"),
+        ("c.csv", "true,cat,dog,cow\ncat,0,1\ndog,1,0,3\ncow,2,3,0\n", "3 names in its header, but 2 numbers"),
         ("c.csv", "true,cat,dog,cow\ncat,0,x,2\ndog,1,0,3\ncow,2,3,0\n", "has a cell that is not a number"),
         (
             "c.csv",
@@ -352,7 +351,7 @@ def _words(text: str) -> set[str]:
 def test_rows_of_costs_may_stand_in_another_order_than_columns(folder: Path):
     (folder / "a.csv").write_text("true,cat,dog,cow\ncat,0,1,2\ndog,3,0,4\ncow,5,6,0\n")
     (folder / "b.csv").write_text("true,dog,cow,cat\ncow,6,0,5\ncat,1,2,0\ndog,0,4,3\n")
-    one, other = (costs_in_order(read_costs(folder / name), ["cat", "dog", "cow"]) for name in ("a.csv", "b.csv"))
+    one, other = (costs_for(folder / name, ["cat", "dog", "cow"]) for name in ("a.csv", "b.csv"))
     assert one.tolist() == other.tolist() == [[0, 1, 2], [3, 0, 4], [5, 6, 0]]
 
 

@@ -102,3 +102,47 @@ def test_a_coverage_that_the_classes_reach_needs_no_ancestor(files: Path, tmp_pa
     told = call(*arguments(files, tmp_path / "out.csv", *more)).stdout
     assert "100.0 % are a class" in told
     assert "A class is always answered; fewer are wrong than the coverage allows." in told
+
+
+def write_costs(path: Path, **actions: float) -> Path:
+    """Costs of 1 for a mistake, and the same for all digits for each action."""
+    digits = [str(k) for k in range(10)]
+    rows = [[true, *(float(true != answer) for answer in digits), *actions.values()] for true in digits]
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([["", *digits, *actions], *rows])
+    return path
+
+
+def test_uncertain_digits_go_to_review(files: Path, tmp_path: Path):
+    """With costs of 0 and 1 and a review for .3, exactly the digits of less than 70 %."""
+    costs, output = write_costs(tmp_path / "costs.csv", review=0.3), tmp_path / "out.csv"
+    base = ("decide", files / "new.csv", "-o", output, "--kind", "logits", "--columns", "p_*", "--costs", costs)
+    more = ("--target", "digit", "--labeled", files / "held-out.csv", "--classes", ",".join("0123456789"))
+    told = call(*base, *more, "--explain").stdout.splitlines()
+    found = json.loads(call(*base, *more, "--explain", "--json").stdout)
+    with output.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    with (files / "new.csv").open(newline="") as file:
+        logits = np.array([[float(row[f"p_{k}"]) for k in range(10)] for row in csv.DictReader(file)])
+    scaled = np.exp((logits - logits.max(1, keepdims=True)) / found["temperature"])
+    probs = scaled / scaled.sum(1, keepdims=True)
+    assert np.abs(probs.max(1) - 0.7).min() > 1e-9
+    assert [row["decision"] for row in rows] == [str(row.argmax()) if row.max() > 0.7 else "review" for row in probs]
+    reviewed = [row for row in rows if row["decision_kind"] == "action"]
+    assert {row["decision"] for row in reviewed} == {"review"}
+    assert {row["decision_probability"] for row in reviewed} == {""}
+    assert all(row["decision_path"].startswith("expected cost: review 0.3, ") for row in reviewed)
+    assert found["actions"] == {"review": len(reviewed)}
+    assert found["classes"] == len(rows) - len(reviewed) > len(reviewed) > 20
+    assert told[2] == f"{len(reviewed)} ({100 * len(reviewed) / len(rows):.1f} %) go to 'review'."
+    sure = [row for row in rows if row["decision_kind"] == "class"]
+    wrong = sum(row["decision"] != row["digit"] for row in sure) / len(sure)
+    assert wrong < 0.5 * np.mean(probs.argmax(1) != [int(row["digit"]) for row in rows])
+    assert "no column for the class '3'" in refused(
+        *base[:-1], write_text(tmp_path / "typo.csv", costs.read_text().replace(",3,", ",three,", 1)), *more
+    )
+
+
+def write_text(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path

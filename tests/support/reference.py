@@ -375,3 +375,16 @@ def huber(z, vector):
     """Delta 1: half the square up to 1, then linear; averaged over dimensions."""
     gaps = [abs(a - b) for a, b in zip(z, vector, strict=True)]
     return math.fsum(0.5 * g * g if g <= 1 else g - 0.5 for g in gaps) / len(gaps)
+
+
+# Decisions.
+
+
+def answers_by_cost(probs, costs):
+    """All answers, the best first: by expected cost, then by probability (0 for answers that are no classes), then by position.
+
+    Rows of `costs` are true classes, columns answers. With `Fraction`s, ties are exact.
+    """
+    expected = [sum(p * row[answer] for p, row in zip(probs, costs, strict=True)) for answer in range(len(costs[0]))]
+    likely = [*probs, *[0] * (len(costs[0]) - len(probs))]
+    return sorted(range(len(expected)), key=lambda answer: (expected[answer], -likely[answer], answer))

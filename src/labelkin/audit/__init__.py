@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from labelkin.audit._confusion_tree import Structure as Structure
     from labelkin.audit._decide_file import FileDecisions as FileDecisions
     from labelkin.audit._decide_file import decide_file as decide_file
+    from labelkin.audit._decision_findings import ActionCount as ActionCount
     from labelkin.audit._decision_findings import Advice as Advice
     from labelkin.audit._decision_findings import Crm as Crm
     from labelkin.audit._decision_findings import Fallback as Fallback
@@ -37,7 +38,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_audit": ["Audit", "audit"],
         "_confusion_tree": ["Agreement", "Pair", "Structure"],
         "_decide_file": ["FileDecisions", "decide_file"],
-        "_decision_findings": ["Advice", "Crm", "Fallback", "FallbackPoint", "LevelRisk", "Saving"],
+        "_decision_findings": ["ActionCount", "Advice", "Crm", "Fallback", "FallbackPoint", "LevelRisk", "Saving"],
         "_findings": [
             "Basics",
             "Calibrated",

@@ -9,6 +9,7 @@ from labelkin.audit._findings import Difference
 
 FEW = 10  # with fewer changed samples, the normal approximation of the interval is unreliable
 MEASURES = {"costs": "cost per sample", "taxonomy": "mean tree distance of the decisions"}
+MOST_NAMED = 3  # actions
 GOALS = (0.95, 0.99)  # of the sentence on the fallback; the second one if the first is reached without it
 
 
@@ -59,7 +60,8 @@ def _headline(best: Crm, change: Difference, *, better: bool) -> str:
     """Return what to do and what it is worth in a few words."""
     if better:
         fit = "" if best.temperature == 1 else f"Fit temperature {best.temperature:.2f} and "
-        return f"{fit}{'decide' if fit else 'Decide'} by least cost: a decision costs {_less(best.saved)}"
+        decide = f"{fit}{'decide' if fit else 'Decide'} by least cost"
+        return f"{decide}: a decision costs {_less(best.saved)}{acted(best)}"
     keep = "Keep the most probable class: deciding by least cost"
     if change.differ < FEW:
         changed = f"only {change.differ}" if change.differ else "none"
@@ -67,6 +69,21 @@ def _headline(best: Crm, change: Difference, *, better: bool) -> str:
     if is_significant(change):
         return f"{keep} costs {_less(best.saved)}"
     return f"{keep} is not shown to save anything ({_less(best.saved)})"
+
+
+def acted(found: Crm) -> str:
+    """Return which share of the samples goes to actions: `; 12 % of the samples go to 'review'`; empty if none does."""
+    chosen = sorted(((part.samples, repr(part.name)) for part in found.actions if part.samples), reverse=True)
+    if len(chosen) > MOST_NAMED:
+        rest = chosen[MOST_NAMED - 1 :]
+        chosen = [*chosen[: MOST_NAMED - 1], (sum(samples for samples, _ in rest), f"{len(rest)} other actions")]
+    shares = [f"{_share(samples, found)} to {name}" for samples, name in chosen]
+    return "; " + ", ".join(shares).replace(" % to ", " % of the samples go to ", 1) if shares else ""
+
+
+def _share(samples: int, found: Crm) -> str:
+    share = 100 * samples / found.samples
+    return f"{share:.0f} %" if share >= 10 else f"{share:.2g} %"
 
 
 def _evidence(best: Crm, change: Difference) -> str:
@@ -130,7 +147,8 @@ def _sentence(best: Crm, by: str, change: Difference, *, better: bool) -> str:
         share = f", {100 * saved / change.before:.0f} %" if change.before else ""
         return (
             f"Decide by the least expected {'cost' if by == 'costs' else 'tree distance'} (labelkin decide --rule crm"
-            f"{with_temperature}): the {measure} falls {moved}; this saves {saved:.3f} ({ends}){share}, {evidence}."
+            f"{with_temperature}): the {measure} falls {moved}; this saves {saved:.3f} ({ends}){share}, {evidence}"
+            f"{acted(best)}."
         )
     if is_significant(change):
         why = f"raises the {measure} {moved}, so the probabilities do not fit; {evidence}"

@@ -5,8 +5,6 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from torch import Tensor
-
 from labelkin._checks import check_count
 from labelkin.analysis import linkage_tree
 from labelkin.audit import _decision_findings as deciding
@@ -31,7 +29,7 @@ from labelkin.audit._predictions import Predictions, Source, check_predictions, 
 from labelkin.audit._read_files import read_arrays
 from labelkin.audit._schema import Fields, Kind
 from labelkin.structure import Taxonomy
-from labelkin.training import costs_in_order, read_costs
+from labelkin.training import CostTable, costs_in_order, read_costs
 
 
 class Audit(NamedTuple):
@@ -127,7 +125,8 @@ def audit(
         kind: The kind of predictions: "logits", "probs" or "labels". By default it follows from the name of the array or
             column, which must be `logits`, `probs` or `predicted`; it is never guessed from the numbers.
         taxonomy: The tree over the classes: a `Taxonomy`, a file, the name of a built-in tree, or "wordnet".
-        costs: Costs of decisions: a matrix, or a .csv or .npz file. Rows are true classes, columns decisions.
+        costs: Costs of decisions: a .csv or .npz file, a pandas DataFrame, a mapping `{true class: {answer: cost}}`, or a
+            square matrix. Rows are true classes, columns answers; a column without a row is an action, such as "ask a person".
         classes: Class names in the order of the scores: a list, a text file with one name per line, or "taxonomy" for the
             order of the tree, which needs labels that are names, or a built-in tree. Labels are class names or, if they are
             not, positions counted from 0.
@@ -168,13 +167,13 @@ def audit(
     names = choose_names(raw, classes, whole_tree, cost_table, is_built_in=is_built_in(taxonomy))
     given = check_predictions(raw, names, name)
     tree = restrict_tree(taxonomy, whole_tree, given.classes)
-    matrix = None if cost_table is None else costs_in_order(cost_table, given.classes)
+    in_order = None if cost_table is None else costs_in_order(cost_table, given.classes)
     by_tree = isinstance(classes, str) and classes == FROM_TREE
     if classes is not None and raw.scores is not None:
         order = f"{'of the tree' if by_tree else 'given'} ({first_matches(given.classes)})"
         given = given._replace(notes=(*given.notes, f"Classes are in the order {order}."))
     described = describe_tree(taxonomy, whole_tree, tree, of_run=not given_tree)
-    found = _measure(given, tree, described, matrix, top=top, seed=seed, order_of_tree=by_tree)
+    found = _measure(given, tree, described, in_order, top=top, seed=seed, order_of_tree=by_tree)
     for doubt in (given.doubt, *found.doubts):
         if doubt is not None:
             warnings.warn(doubt, stacklevel=2)
@@ -185,18 +184,19 @@ def _measure(
     given: Predictions,
     tree: Taxonomy | None,
     tree_description: str | None,
-    costs: Tensor | None,
+    table: CostTable | None,
     *,
     top: int,
     seed: int,
     order_of_tree: bool,
 ) -> Audit:
     """Compute all parts of the audit."""
+    costs = None if table is None else table.costs[:, : len(given.classes)]
     halves = split_if_enough(len(given.true), seed)
     scaling = None if given.prob_rows is None or halves is None else fit_temperature(given, halves)
     structured = has_structure(given)
     quality, on_tree = basics(given), None if tree is None else hierarchy(given, tree)
-    decisions = tuple(_decisions(given, halves, scaling, tree, costs))
+    decisions = tuple(_decisions(given, halves, scaling, tree, table))
     answers = None if given.prob_rows is None or halves is None else _fallback(given, halves, scaling, tree)
     return Audit(
         source=given.source,
@@ -227,18 +227,19 @@ def _measure(
 
 
 def _decisions(
-    given: Predictions, halves: Halves | None, scaling: Scaling | None, tree: Taxonomy | None, costs: Tensor | None
+    given: Predictions, halves: Halves | None, scaling: Scaling | None, tree: Taxonomy | None, table: CostTable | None
 ) -> Iterator[deciding.Crm]:
     """Yield least-cost decisions by the tree and by the costs: on all samples, and calibrated on the measured half."""
     if given.prob_rows is None:
         return
-    for by_tree, by_costs in ((True, None), (False, costs)):
-        if (tree if by_tree else by_costs) is None:
+    for by_tree, costs in ((True, None), (False, table)):
+        if (tree if by_tree else costs) is None:
             continue
-        yield crm(given.prob_rows, given.true, tree, by_costs, temperature=1.0)
+        by, actions = (None, ()) if costs is None else (costs.costs, costs.actions)
+        yield crm(given.prob_rows, given.true, tree, by, temperature=1.0, actions=actions)
         if halves is not None and scaling is not None and scaling.note is None:
             target = given.true.take(halves.measured)
-            yield crm(scaling.probs, target, tree, by_costs, temperature=scaling.temperature)
+            yield crm(scaling.probs, target, tree, by, temperature=scaling.temperature, actions=actions)
 
 
 def _fallback(given: Predictions, halves: Halves, scaling: Scaling | None, tree: Taxonomy | None) -> deciding.Fallback:

@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from math import isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,8 +33,7 @@ from labelkin.audit._read_files import Chunk
 from labelkin.audit._schema import Fields
 from labelkin.audit._scores import Scores
 from labelkin.audit._stream import Stream, open_stream
-from labelkin.decide import ANSWER_KINDS, GuaranteeKind, Rule
-from labelkin.decide import explain as explanations
+from labelkin.decide import GuaranteeKind, Rule, reasons
 from labelkin.structure import Taxonomy
 from labelkin.training import costs_in_order, read_costs
 
@@ -56,6 +56,7 @@ class FileDecisions(NamedTuple):
         temperature: The number that logits were divided by; 1 if it was neither given nor fitted.
         thresholds: The thresholds of the guarantee by node; None without one.
         shifted: Whether the samples differ from the labeled ones; None without labeled samples.
+        actions: Decisions for each action, an answer that is no class; None if the costs have none.
 
     Example:
         >>> from labelkin.audit import FileDecisions
@@ -73,6 +74,7 @@ class FileDecisions(NamedTuple):
     temperature: float
     thresholds: dict[str, float] | None
     shifted: bool | None
+    actions: dict[str, int] | None = None
 
 
 def decide_file(
@@ -99,17 +101,20 @@ def decide_file(
     """Decide every sample of a file of logits or probabilities, and write the decisions to a .csv file.
 
     Tables are read and written in chunks, so a table of any length needs the same memory. The output has the columns of the
-    input that are not scores, then `decision` (a class, or with `rule="fallback"` a node of the tree), `decision_kind`
-    ("class", "ancestor", or "none" for the root), `decision_probability`, and with `explain` the probabilities along the path.
-    It is written completely or not at all, and replaces an existing file only if this function wrote that too.
+    input that are not scores, then `decision` (a class, an action of the costs, or with `rule="fallback"` a node of the tree),
+    `decision_kind` ("class", "action", "ancestor", or "none" for the root), `decision_probability`, and with `explain` the
+    probabilities along the path. An action has no probability: it says nothing about the true class.
+
+    The output is written completely or not at all, and replaces an existing file only if this function wrote that too.
 
     Args:
         source: A .csv, .jsonl, .parquet or .npz file with scores, as `audit` reads it; true classes are not needed.
         output: The .csv file to write.
         kind: "logits" or "probs". By default it follows from the name of the array or column.
         taxonomy: The tree over the classes: a `Taxonomy`, a file, the name of a built-in tree, or "wordnet".
-        costs: Costs of decisions: a matrix, or a .csv or .npz file. Rows are true classes, columns decisions. With both, the
-            costs decide.
+        costs: Costs of decisions: a .csv or .npz file, a pandas DataFrame, a mapping `{true class: {answer: cost}}`, or a
+            square matrix. Rows are true classes, columns answers; a column without a row is an action, such as "ask a person".
+            With both, the costs decide.
         rule: "crm" for the least expected cost, "argmax" for the most probable class, "fallback" for an ancestor when unsure.
             By default "fallback" if a coverage or a threshold is given, otherwise "crm".
         temperature: The number that logits are divided by. By default it is fitted on `labeled`, and 1 without that file.
@@ -121,7 +126,8 @@ def decide_file(
         threshold: With "fallback" and without a guarantee, the probability that a node needs to be answered.
         labeled: A file in the same format as `source`, with the true classes of samples that the model was not trained on.
         by: The scope of the guarantee: "all", "predicted" or "true"; see `decide.GuaranteedFallback`.
-        explain: Add the column `decision_path`, such as "animal 0.93 > dog 0.71".
+        explain: Add the column `decision_path`, such as "animal 0.93 > dog 0.71". For an action, and without a tree, it
+            compares costs: "expected cost: review 0.2, dog 0.29" is an action and the best class.
         classes: Class names in the order of the scores: a list, a text file with one name per line, or "taxonomy" for the
             order of the tree.
         target: The column or array with true classes, if the file has one; it is not a score. By default "target", "label" or
@@ -159,8 +165,6 @@ def decide_file(
     )
     if temperature is not None:
         check_number("temperature", temperature, low=0, open_low=True)
-    if explain and taxonomy is None:
-        raise InputError("explain: the path of an answer is a path in a tree; pass --taxonomy.")
     check_output(output, inputs=(source, labeled, taxonomy, costs, classes))
     fields = Fields(target, None, scores, columns)
     stream = open_stream(Path(source), kind, fields)
@@ -177,9 +181,12 @@ def decide_file(
             stacklevel=2,
         )
     tree = restrict_tree(taxonomy, whole, names)
-    matrix = None if costs is None else costs_in_order(read_costs(costs), names)
+    table = None if costs is None else costs_in_order(read_costs(costs), names)
+    if explain and tree is None and not (chosen == "crm" and table is not None and table.actions):
+        raise InputError("explain: the path of an answer is a path in a tree; pass --taxonomy.")
+    matrix, actions = (None, ()) if table is None else (table.costs, table.actions)
     scale = 1.0 if temperature is None else float(temperature)
-    ready = Ready(Rule(chosen, tree, matrix, threshold, temperature=scale), names)
+    ready = Ready(Rule(chosen, tree, matrix, threshold, temperature=scale, actions=actions), names)
     if labeled is not None:
         samples = _labeled(labeled, stream, fields, names)
         ready = ready.fitted(
@@ -253,9 +260,10 @@ def _write(
     taken = [name for name in stream.kept if name in (*WRITTEN, PATH)]
     if taken:
         raise InputError(f"columns: the output has a column {taken[0]!r} of its own; rename that of the input.")
-    rule, tree = ready.rule, ready.rule.taxonomy
+    rule = ready.rule
     sample = Sample(len(ready.classes), seed)
     counts: Counter[str] = Counter()
+    acted = Counter(dict.fromkeys(rule.actions, 0))
     changed = 0
     with open_whole(path) as raw:
         file = io.TextIOWrapper(raw, encoding="utf-8", newline="", write_through=True)
@@ -266,11 +274,12 @@ def _write(
             answers = rule.answer(probs)
             names, kinds = ready.names(answers.nodes), rule.kinds(answers.nodes)
             columns: list[Sequence[Any]] = [names, kinds, _short(answers.probs.tolist())]
-            if explain and tree is not None:
-                columns.append([str(reason) for reason in explanations(probs, tree, answers.nodes)])
+            if explain:
+                columns.append(reasons(rule, probs, answers.nodes, ready.classes))
             kept = (map(_text, row) for row in chunk.kept)
             writer.writerows((*own, *row) for own, row in zip(kept, zip(*columns, strict=True), strict=True))
             counts.update(kinds)
+            acted.update(name for name, kind in zip(names, kinds, strict=True) if kind == "action")
             best = [ready.classes[at] for at in probs.argmax(-1).tolist()]
             changed += sum(name != other for name, other in zip(names, best, strict=True))
             if ready.calibration is not None:
@@ -278,18 +287,18 @@ def _write(
         file.detach()
     shifted = None if ready.calibration is None else warn_of_shift(ready, sample.values)
     thresholds = None if rule.guarantee is None else rule.guarantee.thresholds
-    of_class, of_ancestor, none = (counts[kind] for kind in ANSWER_KINDS)
     return FileDecisions(
         os.fspath(path),
         rule.name,
         counts.total(),
         changed,
-        of_class,
-        of_ancestor,
-        none,
+        counts["class"],
+        counts["ancestor"],
+        counts["none"],
         rule.temperature,
         thresholds,
         shifted,
+        dict(acted) or None,
     )
 
 
@@ -306,7 +315,7 @@ def _text(cell: Any) -> Any:
 
 
 def _short(probs: Sequence[float]) -> list[str]:
-    return [f"{prob:.6g}" for prob in probs]
+    return ["" if isnan(prob) else f"{prob:.6g}" for prob in probs]  # an action has none
 
 
 class Sample:

@@ -27,7 +27,8 @@ class Ready(NamedTuple):
 
     def names(self, nodes: Tensor) -> list[str]:
         """Return the names of answers."""
-        names: Sequence[str] = self.classes if self.rule.taxonomy is None else self.rule.taxonomy.names
+        known: Sequence[str] = self.classes if self.rule.taxonomy is None else self.rule.taxonomy.names
+        names = [*known, *self.rule.actions]
         return [names[at] for at in nodes.tolist()]
 
     def fitted(

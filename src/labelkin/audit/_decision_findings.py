@@ -25,8 +25,31 @@ class Saving(NamedTuple):
     high: float
 
 
+class ActionCount(NamedTuple):
+    """How often least-cost decisions choose an action, an answer that is no class.
+
+    Attributes:
+        name: The action.
+        samples: Number of samples that go to it.
+        mistakes: Number of these whose most probable class is wrong.
+
+    Example:
+        >>> from labelkin.audit import audit
+        >>> costs = {"cat": {"dog": 1, "ask": 0.2}, "dog": {"cat": 1, "ask": 0.2}}
+        >>> scores = {"target": ["cat", "dog"], "probs": [[0.9, 0.1], [0.6, 0.4]]}
+        >>> audit(scores, costs=costs, classes=["cat", "dog"]).crm[0].actions
+        (ActionCount(name='ask', samples=1, mistakes=1),)
+    """
+
+    name: str
+    samples: int
+    mistakes: int
+
+
 class Crm(NamedTuple):
-    """Effect of choosing the class of least expected cost (CRM) instead of the most probable class.
+    """Effect of choosing the answer of least expected cost (CRM) instead of the most probable class.
+
+    An action, an answer that is no class, is no right answer. Distances are those of the classes that are answered.
 
     Attributes:
         costs: Source of the costs: "taxonomy" or "costs".
@@ -34,13 +57,17 @@ class Crm(NamedTuple):
         samples: Number of samples.
         changed: Number of decisions that changed.
         became_right: Number of decisions that became correct.
-        became_wrong: Number of decisions that became wrong.
+        became_wrong: Number of decisions that became wrong; those that became an action do not count.
         accuracy: Change of the accuracy.
         severity: Change of the mistake severity; None without a taxonomy, as the next two.
         distance_at_1: Change of the mean distance over all samples.
         distance_at_5: Change of the mean distance of the five best classes.
         cost: Change of the mean cost; None without costs.
         saved: Share of the mean cost, or of the mean distance if the costs are those of the taxonomy, that is saved.
+        actions: How often each action is chosen; empty if the costs have none.
+        accuracy_of_classes: Change of the accuracy from that of all samples to that of those that get a class; None without
+            actions.
+        cost_by_actions: Change of the mean cost if the actions are added to the classes; None without actions.
 
     Example:
         >>> from labelkin.audit import audit
@@ -61,13 +88,16 @@ class Crm(NamedTuple):
     distance_at_5: Difference | None
     cost: Difference | None
     saved: Saving
+    actions: tuple[ActionCount, ...] = ()
+    accuracy_of_classes: Difference | None = None
+    cost_by_actions: Difference | None = None
 
 
 class Advice(NamedTuple):
     """The decision rule to use, what it saves, and on what evidence.
 
     Attributes:
-        rule: "crm" (the class of least expected cost) if it saves significantly, otherwise "argmax".
+        rule: "crm" (the answer of least expected cost) if it saves significantly, otherwise "argmax".
         by: What the saving is measured in: "costs" or "taxonomy"; None if there was nothing to compare.
         change: Change of the mean cost, or of the mean height, if "crm" replaces "argmax".
         samples: Number of samples that it was measured on.

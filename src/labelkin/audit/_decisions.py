@@ -10,7 +10,7 @@ from torch import Tensor
 
 from labelkin import metrics
 from labelkin.audit._columns import Column, Halves
-from labelkin.audit._decision_findings import Crm, Fallback, FallbackPoint
+from labelkin.audit._decision_findings import ActionCount, Crm, Fallback, FallbackPoint
 from labelkin.audit._findings import Calibrated, Calibration, Reliability
 from labelkin.audit._measures import BEST
 from labelkin.audit._paired import Paired
@@ -22,6 +22,7 @@ from labelkin.decide import (
     OperatingCurve,
     Temperature,
     compare_rules,
+    least_cost,
     node_probs,
     operating_curve,
 )
@@ -112,30 +113,48 @@ def _reliability(found: metrics.Calibration) -> Reliability:
     return Reliability(*(tuple(part) for part in bins))
 
 
-def crm(probs: Scores, target: Column, tree: Taxonomy | None, costs: Tensor | None, *, temperature: float) -> Crm:
-    """Compare the class of least expected cost with the most probable class.
+def crm(
+    probs: Scores,
+    target: Column,
+    tree: Taxonomy | None,
+    costs: Tensor | None,
+    *,
+    temperature: float,
+    actions: Sequence[str] = (),
+) -> Crm:
+    """Compare the answer of least expected cost with the most probable class.
 
     Args:
         probs: (n, K) probabilities.
         target: (n,) class positions.
         tree: The taxonomy, for distances and, without `costs`, as the costs.
-        costs: (K, K) costs, or None for heights in the tree.
+        costs: (K, A) costs, or None for heights in the tree.
         temperature: The temperature of `probs`.
+        actions: The names of the answers from K on.
     """
-    best = min(BEST, probs.shape[1])
+    classes = probs.shape[1]
+    best = min(BEST, classes)
     changed = became_right = became_wrong = 0
-    accuracy, paid, severity, at_1, at_5 = (Paired() for _ in range(5))
+    accuracy, of_classes, paid, by_actions, severity, at_1, at_5 = (Paired() for _ in range(7))
+    chosen, mistakes = (torch.zeros(classes + len(actions), dtype=torch.int64) for _ in range(2))
     for block, true in probs.beside(target):
         before, after = (found := compare_rules(block, true, tree, costs=costs, k=best)).before, found.after
+        named, every = after.answer < classes, torch.ones_like(after.right)
         changed += int((before.answer != after.answer).sum())
         became_right += int((after.right & ~before.right).sum())
-        became_wrong += int((before.right & ~after.right).sum())
+        became_wrong += int((before.right & ~after.right & named).sum())
         accuracy.add(before.right, after.right)
         paid.add(_paid(before), _paid(after))
+        if actions and costs is not None:
+            chosen += after.answer.bincount(minlength=len(chosen))
+            mistakes += after.answer[~before.right].bincount(minlength=len(chosen))
+            of_classes.add(before.right, after.right, every, named)
+            alone = least_cost(block, costs, allowed=range(classes))
+            by_actions.add(costs[true, alone], _paid(after))
         if before.distances is not None and after.distances is not None:
-            far, far_after = before.distances[:, 0], after.distances[:, 0]
+            far, far_after = before.distances[:, 0], after.distances[:, 0].nan_to_num(0.0)
             severity.add(far, far_after, far > 0, far_after > 0)
-            at_1.add(far, far_after)
+            at_1.add(far, far_after, every, named)
             at_5.add(before.distances.double().mean(-1), after.distances.double().mean(-1))
     return Crm(
         costs="taxonomy" if costs is None else "costs",
@@ -149,7 +168,12 @@ def crm(probs: Scores, target: Column, tree: Taxonomy | None, costs: Tensor | No
         saved=paid.saving(),
         severity=None if tree is None else severity.difference(),
         distance_at_1=None if tree is None else at_1.difference(),
-        distance_at_5=None if tree is None or best < BEST else at_5.difference(),
+        distance_at_5=None if tree is None or best < BEST or actions else at_5.difference(),
+        actions=tuple(
+            map(ActionCount, actions, chosen[classes:].tolist(), mistakes[classes:].tolist()),
+        ),
+        accuracy_of_classes=of_classes.difference() if actions else None,
+        cost_by_actions=by_actions.difference() if actions else None,
     )
 
 

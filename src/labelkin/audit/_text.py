@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 UNDEFINED = "undefined"
 DRAWN = 40  # classes up to which the learned tree is drawn
+ACTION_NOTES = (
+    "accuracy: an action is no right answer; accuracy of classes: from all samples to those that get a class",
+    "cost by actions: from the class to the answer of least expected cost",
+)
 COST_OF_CONFUSION = {"costs": "cost", "taxonomy": "distance in the taxonomy", "times": "count"}
 COST_COLUMNS: dict[str, tuple[str, ...]] = {"costs": ("cost", "total"), "taxonomy": ("distance", "total"), "times": ()}
 
@@ -169,23 +173,32 @@ def _calibration(found: Calibration) -> list[str]:
 def _crm(found: Crm) -> list[str]:
     by = {"taxonomy": "expected distance in the taxonomy", "costs": "expected cost"}[found.costs]
     scaled = f"temperature {found.temperature:.3f}, measured on the other half"
+    answer = "answer" if found.actions else "class"
     lines = [
-        f"Choosing the class of least {by} (CRM), {'unscaled probabilities' if found.temperature == 1 else scaled}"
+        f"Choosing the {answer} of least {by} (CRM), {'unscaled probabilities' if found.temperature == 1 else scaled}"
     ]
     right, wrong = found.became_right, found.became_wrong
     lines.append(
         f"  {found.changed:,} of {counted(found.samples, 'decision')} {'changes' if found.changed == 1 else 'change'}: "
         f"{right:,} {_become(right)} right, {wrong:,} {_become(wrong)} wrong"
     )
+    lines += [
+        f"  {counted(samples, 'sample')} ({percent(samples / found.samples)}) {'goes' if samples == 1 else 'go'} to {name!r}; "
+        f"the most probable class is wrong for {mistakes:,} of them"
+        for name, samples, mistakes in found.actions
+    ]
     measured = (
         ("accuracy", found.accuracy),
+        ("accuracy of classes", found.accuracy_of_classes),
         ("mistake severity", found.severity),
         ("distance@1", found.distance_at_1),
         ("distance@5", found.distance_at_5),
         ("cost per sample", found.cost),
+        ("cost by actions", found.cost_by_actions),
     )
     rows = [(name, change(value, ".4f"), verdict(value)) for name, value in measured if value is not None]
-    return [*lines, *table(rows), "  in parentheses: the change and its 95 % interval, paired over samples"]
+    lines += [*table(rows), "  in parentheses: the change and its 95 % interval, paired over samples"]
+    return [*lines, *(f"  {note}" for note in ACTION_NOTES)] if found.actions else lines
 
 
 def _become(count: int) -> str:

@@ -36,7 +36,7 @@ def decide(
     rule: Annotated[
         Literal["crm", "argmax", "fallback"] | None,
         Option(
-            help="crm: the class of least expected cost. argmax: the most probable class. fallback: an ancestor when unsure. "
+            help="crm: the answer of least expected cost. argmax: the most probable class. fallback: an ancestor when unsure. "
             "Default: fallback with --coverage or --threshold, otherwise crm.",
         ),
     ] = None,
@@ -50,7 +50,12 @@ def decide(
     temperature: Annotated[
         float | None, Option(help="Divide logits by this. Default: fitted on --labeled; 1 without it.")
     ] = None,
-    explain: Annotated[bool, Option("--explain", help="Add a column with the probabilities along the path.")] = False,
+    explain: Annotated[
+        bool,
+        Option(
+            "--explain", help="Add a column with the probabilities along the path, or the expected cost of an action."
+        ),
+    ] = False,
     coverage: Annotated[
         float | None,
         Option(
@@ -130,6 +135,8 @@ def _say(result: FileDecisions) -> None:
         say(f"{shares[0]:.1f} % are a class, {shares[1]:.1f} % an ancestor, {shares[2]:.1f} % the root (no answer).")
     else:
         say(f"{result.changed:,} ({shares[3]:.1f} %) differ from the most probable class.")
+    for name, count in (result.actions or {}).items():
+        say(f"{count:,} ({100 * count / result.samples:.1f} %) go to {name!r}.")
     if result.temperature != 1:
         say(f"Temperature {result.temperature:.3g}.")
     for name, value in (result.thresholds or {}).items():

@@ -7,7 +7,10 @@ from typer import Option
 
 from labelkin.cli._option_groups import words
 
-COSTS_HELP = "Cost matrix with class names, .csv or .npz: rows are true classes, columns decisions."
+COSTS_HELP = (
+    "Cost matrix with names, .csv or .npz: rows are true classes, columns answers. Columns without a row are answers that are "
+    "no classes, such as 'ask a person'."
+)
 GUARANTEE, FILE = "Fallback", "File"
 
 # Of `audit` and `decide`, which read files of predictions.

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from labelkin import decide
+from labelkin._checks import counted
 from labelkin._files import contains_run, remove_run
 from labelkin.comparison._api import compare_plan, plan_for
 from labelkin.comparison._plan import Plan
@@ -114,8 +115,8 @@ def described(dataset: Dataset) -> str:
     near, *middle, far = (f"{cost:g}" for cost in tree.distance("height", true, others))
     between = "".join(f", {name} {cost}" for name, cost in zip(EXAMPLES[1:-1], middle, strict=True))
     return (
-        f"In which language is the name of a country, language or currency? {len(tree.classes)} languages, "
-        f"{len(dataset.train):,} names to learn from. A mistake costs more the less the languages are related: instead of "
+        f"In which language is the name of a country, language or currency? "
+        f"{counted(len(tree.classes), 'language')}, {counted(len(dataset.train), 'name')} to learn from. A mistake costs more the less the languages are related: instead of "
         f"Swedish, {EXAMPLES[0]} costs {near}{between} and {EXAMPLES[-1]} {far}. One-hot is the usual cross entropy."
     )
 

@@ -1,6 +1,5 @@
 """Decisions from probabilities: rules, a more general answer when unsure, guarantees, and calibration."""
 
-from labelkin.decide._answers import ANSWER_KINDS as ANSWER_KINDS
 from labelkin.decide._answers import RULES as RULES
 from labelkin.decide._answers import Answers, FittedRule, Rule
 from labelkin.decide._answers import RuleName as RuleName
@@ -11,6 +10,7 @@ from labelkin.decide._best_answer import best_answer, expected_values
 from labelkin.decide._choices import restrict
 from labelkin.decide._ensemble import hierarchical_ensemble
 from labelkin.decide._explain import Explanation, Step, explain
+from labelkin.decide._explain import reasons as reasons
 from labelkin.decide._fallback import OperatingCurve, fallback, operating_curve
 from labelkin.decide._guarantee import GuaranteedFallback, Halves, split_halves
 from labelkin.decide._guarantee import GuaranteeKind as GuaranteeKind

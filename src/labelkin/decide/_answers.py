@@ -1,26 +1,22 @@
-"""A decision rule as one object: a class, by probability or by expected cost, or a probable enough node of the tree.
+"""A decision rule as one object: a class or an action by probability or expected cost, or a probable enough node of the tree.
 
 `TraceableRule` is the same as a module without branches on values, which `torch.export` and ONNX can trace.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import nan
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from labelkin._checks import InputError, check_choice, check_number, counted
+from labelkin._checks import InputError, check_choice, check_names, check_number, counted
 from labelkin.decide._fallback import deepest, fallback, ways_down
-from labelkin.decide._guarantee import (
-    GuaranteedFallback,
-    GuaranteeKind,
-    check_confidence,
-    least_samples,
-    split_halves,
-)
-from labelkin.decide._least_cost import argmax, least_cost, rounding_of
+from labelkin.decide._guarantee import GuaranteedFallback, GuaranteeKind, check_confidence, least_samples, split_halves
+from labelkin.decide._least_cost import argmax, least_cost, rounding_of, with_actions
 from labelkin.decide._temperature import Temperature
 from labelkin.decide._tree_sums import expected_distances, node_probs, sums_below
 from labelkin.structure import Taxonomy
@@ -34,8 +30,9 @@ class Answers(NamedTuple):
     """The answers for n samples.
 
     Args:
-        nodes: (n,) indices of nodes of the tree; class positions if the rule has no tree.
-        probs: (n,) probabilities of the answers.
+        nodes: (n,) indices of nodes of the tree; class positions if the rule has no tree. The indices after the last of them
+            are actions, in their order.
+        probs: (n,) probabilities of the answers. NaN for an action, which is no statement about the true class.
 
     Example:
         >>> import torch
@@ -53,14 +50,16 @@ class Rule:
     """A decision rule that is ready for new samples.
 
     Args:
-        name: `"argmax"` for the most probable class, `"crm"` for the class of least expected cost, or `"fallback"` for the
+        name: `"argmax"` for the most probable class, `"crm"` for the answer of least expected cost, or `"fallback"` for the
             most specific node of the tree that is probable enough.
         taxonomy: The tree over the classes. `"crm"` needs it or `costs`, and `"fallback"` needs it.
-        costs: (K, K) costs by true class (row) and answer (column), for `"crm"`; by default the distances in the tree.
+        costs: (K, A) costs by true class (row) and answer (column), for `"crm"`; by default the distances in the tree. The
+            columns after the classes are actions.
         threshold: The minimum probability of an answer of `"fallback"`; 0.5 by default.
         guarantee: A fitted `GuaranteedFallback`, whose thresholds replace `threshold`.
         temperature: The number that logits were divided by to get the probabilities. `fitted` records it; `answer` does not use
             it.
+        actions: The names of the actions, such as "ask a person".
 
     Example:
         >>> import torch
@@ -77,6 +76,7 @@ class Rule:
     threshold: float | None = None
     guarantee: GuaranteedFallback | None = None
     temperature: float = 1.0
+    actions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_choice("name", self.name, RULES)
@@ -84,6 +84,21 @@ class Rule:
             raise InputError(f"taxonomy: the rule {self.name!r} needs a tree over the classes, got None; pass one.")
         if self.threshold is not None:
             check_number("threshold", self.threshold, low=0, high=1)
+        self._check_actions()
+
+    def _check_actions(self) -> None:
+        extra = 0 if self.costs is None or self.costs.ndim != 2 else max(0, self.costs.shape[1] - len(self.costs))
+        if len(self.actions) != extra:
+            raise InputError(
+                f"actions: expected {counted(extra, 'name')}, one for each column of `costs` after the classes, got "
+                f"{len(self.actions)}."
+            )
+        if extra:
+            check_names("actions", self.actions)
+        nodes = () if self.taxonomy is None else self.taxonomy.names
+        taken = [name for name in self.actions if name in nodes]
+        if taken:
+            raise InputError(f"actions: {taken[0]!r} is a node of the tree as well; give the action another name.")
 
     def answer(self, probs: Tensor) -> Answers:
         """Decide samples.
@@ -103,7 +118,7 @@ class Rule:
                 nodes = fallback(below, self.taxonomy, THRESHOLD if self.threshold is None else self.threshold)
             return Answers(nodes, _at(below, nodes))
         best = argmax(probs) if self.name == "argmax" else least_cost(probs, self._paid())
-        return Answers(class_nodes(best, self.taxonomy), _at(probs, best))
+        return Answers(class_nodes(best, self.taxonomy, len(self.actions)), _at(probs, best, len(self.actions)))
 
     def fitted(
         self,
@@ -166,12 +181,20 @@ class Rule:
             nodes: (n,) answers of this rule.
 
         Returns:
-            "class", "ancestor" for an inner node below the root, or "none" for the root, which means "no answer".
+            "class", "ancestor" for an inner node below the root, "none" for the root, which means "no answer", or "action" for
+            an answer that is no class.
         """
-        if self.taxonomy is None:
+        of_class, ancestor, none, action = range(len(ANSWER_KINDS))
+        if self.taxonomy is not None:
+            kinds = np.where(self.taxonomy.is_leaf, of_class, ancestor)
+            kinds[0] = none
+        elif self.actions:
+            assert self.costs is not None
+            kinds = np.full(len(self.costs), of_class)
+        else:
             return ["class"] * len(nodes)
-        found = nodes.cpu().numpy()
-        return [ANSWER_KINDS[at] for at in np.where(self.taxonomy.is_leaf[found], 0, 1 + (found == 0)).tolist()]
+        kinds = np.append(kinds, np.full(len(self.actions), action))
+        return [ANSWER_KINDS[at] for at in kinds[nodes.cpu().numpy()].tolist()]
 
     def _paid(self) -> Tensor | Taxonomy:
         paid = self.taxonomy if self.costs is None else self.costs
@@ -179,7 +202,7 @@ class Rule:
         return paid
 
 
-ANSWER_KINDS = ("class", "ancestor", "none")
+ANSWER_KINDS = ("class", "ancestor", "none", "action")
 
 
 class FittedRule(NamedTuple):
@@ -261,15 +284,20 @@ def _check_enough(samples: int, coverage: float, confidence: float | None) -> No
         )
 
 
-def class_nodes(positions: Tensor, taxonomy: Taxonomy | None) -> Tensor:
-    """Return the nodes (n,) of class positions; without a tree, the positions themselves."""
-    if taxonomy is None:
-        return positions
-    return torch.from_numpy(taxonomy.leaves.copy()).to(positions.device)[positions]
+def class_nodes(positions: Tensor, taxonomy: Taxonomy | None, actions: int = 0) -> Tensor:
+    """Return the nodes (n,) of class positions, and indices after the last node for actions; without a tree, the positions."""
+    return positions if taxonomy is None else _nodes(taxonomy, actions).to(positions.device)[positions]
 
 
-def _at(probs: Tensor, places: Tensor) -> Tensor:
-    return probs.gather(-1, places.unsqueeze(-1)).squeeze(-1)
+def _nodes(taxonomy: Taxonomy, actions: int) -> Tensor:
+    """Return the indices (A,) of the classes among the nodes, and those of the actions after the last node."""
+    return torch.cat([torch.from_numpy(taxonomy.leaves.copy()), len(taxonomy) + torch.arange(actions)])
+
+
+def _at(probs: Tensor, places: Tensor, actions: int = 0) -> Tensor:
+    """Return the probabilities (n,) of nodes or classes; NaN for the actions after them."""
+    known = F.pad(probs, (0, actions), value=nan) if actions else probs
+    return known.gather(-1, places.unsqueeze(-1)).squeeze(-1)
 
 
 class TraceableRule(nn.Module):
@@ -294,7 +322,8 @@ class TraceableRule(nn.Module):
         paid = self.tree if rule.costs is None else rule.costs
         self.rounding = rounding_of(paid, len(self.tree.leaves))
         self.step = 0 if guarantee is None else guarantee.step(self.tree)
-        self.register_buffer("leaves", torch.from_numpy(self.tree.leaves.copy()))
+        self.actions = len(rule.actions)
+        self.register_buffer("leaves", _nodes(self.tree, self.actions))
         self.register_buffer("costs", None if rule.costs is None else rule.costs.double())
         self.register_buffer("least", None if guarantee is None else guarantee.least(self.tree))
 
@@ -307,11 +336,11 @@ class TraceableRule(nn.Module):
             if self.least is not None:
                 least = self.least[nodes[:, self.step]].unsqueeze(-1)
             answer = deepest(nodes, walked, least)
-            return Answers(answer, below.gather(-1, answer.unsqueeze(-1)).squeeze(-1))
+            return Answers(answer, _at(below, answer))
         best = probs.argmax(-1) if self.name == "argmax" else self._least_cost(probs)
-        return Answers(self.leaves[best], probs.gather(-1, best.unsqueeze(-1)).squeeze(-1))
+        return Answers(self.leaves[best], _at(probs, best, self.actions))
 
     def _least_cost(self, probs: Tensor) -> Tensor:
         expected = expected_distances(probs, self.tree, "height") if self.costs is None else probs @ self.costs
         tied = expected <= expected.amin(-1, keepdim=True) + self.rounding
-        return torch.where(tied, probs, -1.0).argmax(-1)
+        return torch.where(tied, with_actions(probs, expected.shape[-1]), -1.0).argmax(-1)

@@ -60,8 +60,8 @@ def nodes_below(argument: str, taxonomy: Taxonomy, names: Names) -> npt.NDArray[
     return inside
 
 
-def allowed_classes(allowed: Sequence[str | int] | str, costs: object, classes: int) -> Tensor:
-    """Return the positions of the allowed classes, ascending: given as positions, or as names of nodes of a taxonomy."""
+def allowed_answers(allowed: Sequence[str | int] | str, costs: object, answers: int) -> Tensor:
+    """Return the positions of the allowed answers, ascending: given as positions, or as names of nodes of a taxonomy."""
     given = plain_names(allowed)
     chosen = [given] if isinstance(given, (str, int, np.integer)) else list(given)
     names = [name for name in chosen if isinstance(name, str)]
@@ -70,7 +70,7 @@ def allowed_classes(allowed: Sequence[str | int] | str, costs: object, classes: 
     if not chosen:
         _nothing("allowed")
     if not names:
-        return torch.tensor(sorted(set(class_positions("allowed", chosen, classes, ndim=1).tolist())))
+        return torch.tensor(sorted(set(class_positions("allowed", chosen, answers, ndim=1).tolist())))
     if len(names) < len(chosen):
         raise InputError("allowed: expected class positions or names of nodes, got both.")
     assert isinstance(costs, Taxonomy)

@@ -1,11 +1,15 @@
-"""Reasons for an answer: the probabilities along the path to it."""
+"""Reasons for an answer: the probabilities along the path to it, or for an action its expected cost."""
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+import torch
 from torch import Tensor
 
 from labelkin._arrays import check_class_positions
 from labelkin._checks import check_choice
+from labelkin.decide._answers import Rule
+from labelkin.decide._least_cost import expected_costs, least_cost
 from labelkin.decide._tree_sums import sums_below
 from labelkin.decide._validation import check_probs
 from labelkin.structure import Taxonomy
@@ -75,3 +79,53 @@ def explain(probs: Tensor, taxonomy: Taxonomy, answer: Tensor, *, answer_as: Ans
         Explanation(tuple(Step(taxonomy.names[step], float(below[step, sample])) for step in paths[node]))
         for sample, node in enumerate(answers.tolist())
     ]
+
+
+def reasons(rule: Rule, probs: Tensor, nodes: Tensor, classes: Sequence[str]) -> list[str]:
+    """Return a line for each answer of a rule: the path to it, or for an action its expected cost and that of the best class.
+
+    Without a tree, the line of a class compares it with the best action.
+
+    Args:
+        rule: The rule, with a tree or with actions.
+        probs: (n, K) probabilities of the classes.
+        nodes: (n,) answers of the rule.
+        classes: The names of the classes.
+
+    >>> import torch
+    >>> costs = torch.tensor([[0.0, 1.0, 0.2], [1.0, 0.0, 0.2]])
+    >>> rule, probs = Rule("crm", costs=costs, actions=("ask",)), torch.tensor([[0.9, 0.1], [0.6, 0.4]])
+    >>> reasons(rule, probs, rule.answer(probs).nodes, ["cat", "dog"])
+    ['expected cost: cat 0.1, ask 0.2', 'expected cost: ask 0.2, cat 0.4']
+    """
+    tree, lines = rule.taxonomy, [""] * len(nodes)
+    first = len(classes) if tree is None else len(tree)  # action
+    compared = nodes >= (0 if tree is None else first)
+    if tree is not None:
+        known = (~compared).nonzero().flatten()
+        found = explain(probs[known], tree, nodes[known]) if len(known) else []
+        for row, path in zip(known.tolist(), found, strict=True):
+            lines[row] = str(path)
+    rows = compared.nonzero().flatten()
+    if len(rows):
+        answers = nodes[rows] - first + len(classes)
+        for row, line in zip(rows.tolist(), _compared(rule, probs[rows], answers, classes), strict=True):
+            lines[row] = line
+    return lines
+
+
+def _compared(rule: Rule, probs: Tensor, answers: Tensor, classes: Sequence[str]) -> list[str]:
+    """Return the expected cost of each answer by position, and that of the best of the other kind: class or action."""
+    assert rule.costs is not None
+    names, size = [*classes, *rule.actions], len(classes)
+    expected = expected_costs(probs, rule.costs)
+    of_class, action = (least_cost(probs, rule.costs, allowed=kind) for kind in (range(size), range(size, len(names))))
+    others = torch.where(answers < size, action, of_class)
+    return [
+        "expected cost: " + ", ".join(f"{names[at]} {_amount(costs[at])}" for at in shown)
+        for costs, *shown in zip(expected.tolist(), answers.tolist(), others.tolist(), strict=True)
+    ]
+
+
+def _amount(cost: float) -> str:
+    return f"{cost:,.0f}" if abs(cost) >= 1000 else f"{cost:.4g}"

@@ -1,7 +1,9 @@
-"""The most probable class, or the class with the least expected cost.
+"""The most probable class, or the answer with the least expected cost.
 
 Probabilities are `probs` (n, K) after a softmax, never logits. Among equally probable classes, the answer is the one with the
 lowest position. Expected costs are computed in float64, because float32 is too coarse if one class has a probability near 1.
+
+Costs are (K, A): the first K answers are the classes, and the others are actions, such as "ask a person".
 """
 
 from collections.abc import Sequence
@@ -10,10 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from labelkin._checks import InputError, check_choice, check_count, renamed
-from labelkin.decide._choices import allowed_classes
+from labelkin.decide._choices import allowed_answers
 from labelkin.decide._tree_sums import expected_distances
 from labelkin.decide._validation import check_probs
 from labelkin.structure import DISTANCES, DistanceKind, Taxonomy
@@ -48,24 +51,29 @@ def least_cost(
     allowed: Sequence[str | int] | str | None = None,
     kind: DistanceKind | None = None,
 ) -> Tensor:
-    """Return the class with the least expected cost (CRM; Karthik et al., No Cost Likelihood Manipulation at Test Time, 2021).
+    """Return the answer with the least expected cost (CRM; Karthik et al., No Cost Likelihood Manipulation at Test Time, 2021).
+
+    The answers are the classes. A matrix of costs with more columns than rows has other answers as well: actions, such as "ask
+    a person". Costs of 0 and 1 with an action that always costs c give the rule of Chow (On Optimum Recognition Error and
+    Reject Tradeoff, 1970): the action if no class has a probability of 1 - c, else the most probable class.
 
     Expected costs that differ by no more than the rounding error of their float64 sums are equal. Among classes with equal
-    expected costs, the answer is the most probable one, and among those the lowest position. Matrices and taxonomies follow the
-    same rule. Decisions depend on the calibration of the probabilities: see `Temperature`.
+    expected costs, the answer is the most probable one, and among those the lowest position. An action loses to a class of
+    equal expected cost. Matrices and taxonomies follow the same rule. Decisions depend on the calibration of the
+    probabilities: see `Temperature`.
 
     Args:
         probs: (n, K) probabilities of the classes.
-        costs: (K, K) costs by true class (row) and answer (column), or a taxonomy, whose distances are the costs. Costs may be
-            negative (gains), and a right answer may have a cost. With 0 on the diagonal and 1 elsewhere, the answer is that of
-            `argmax`.
+        costs: (K, A) costs by true class (row) and answer (column), or a taxonomy, whose distances are the costs. The first K
+            answers are the classes, and those from K on are actions. Costs may be negative (gains), and a right answer may have
+            a cost. With 0 on the diagonal and 1 elsewhere, the answer is that of `argmax`.
         distance: The kind of distance in a taxonomy; see `Taxonomy.distance`.
-        allowed: The classes that may be answered, while the true class may be any: class positions, or with a taxonomy the name
-            of a node or a list of such names, which stand for the classes below them. None allows all.
+        allowed: The answers to choose from, while the true class may be any: positions of classes and actions, or with a
+            taxonomy the name of a node or a list of such names, which stand for the classes below them. None allows all.
         kind: The former name of `distance`, deprecated.
 
     Returns:
-        (n,) class positions.
+        (n,) positions of the answers: classes, or actions from K on.
 
     Example:
         >>> import torch
@@ -73,6 +81,9 @@ def least_cost(
         >>> tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "vehicle": ["car"]})
         >>> decide.least_cost(torch.tensor([[0.30, 0.28, 0.42]]), tree)
         tensor([0])
+        >>> costs = torch.tensor([[0.0, 1.0, 0.2], [1.0, 0.0, 0.2]])  # to ask a person costs .2
+        >>> decide.least_cost(torch.tensor([[0.9, 0.1], [0.6, 0.4]]), costs)
+        tensor([0, 2])
     """
     distance = renamed("distance", distance, "kind", kind)
     return least_cost_top_k(probs, costs, 1, distance=distance, allowed=allowed)[:, 0]
@@ -87,18 +98,18 @@ def least_cost_top_k(
     allowed: Sequence[str | int] | str | None = None,
     kind: DistanceKind | None = None,
 ) -> Tensor:
-    """Return the `k` classes with the least expected costs, best first.
+    """Return the `k` answers with the least expected costs, best first.
 
     Args:
         probs: (n, K) probabilities of the classes.
-        costs: (K, K) costs or a taxonomy; see `least_cost`, also for ties.
-        k: The number of classes.
+        costs: (K, A) costs or a taxonomy; see `least_cost`, also for ties.
+        k: The number of answers.
         distance: The kind of distance in a taxonomy; see `Taxonomy.distance`.
-        allowed: The classes that may be answered; see `least_cost`.
+        allowed: The answers to choose from; see `least_cost`.
         kind: The former name of `distance`, deprecated.
 
     Returns:
-        (n, k) class positions.
+        (n, k) positions of the answers: classes, or actions from K on.
 
     Example:
         >>> import torch
@@ -109,18 +120,19 @@ def least_cost_top_k(
     """
     distance = renamed("distance", distance, "kind", kind)
     expected = expected_costs(probs, costs, distance=distance)
-    classes = expected.shape[-1]
-    chosen = None if allowed is None else allowed_classes(allowed, costs, classes).to(probs.device)
-    count = classes if chosen is None else len(chosen)
+    classes, answers = probs.shape[-1], expected.shape[-1]
+    chosen = None if allowed is None else allowed_answers(allowed, costs, answers).to(probs.device)
+    count = answers if chosen is None else len(chosen)
     check_count("k", k)
     if k > count:
+        what = "classes" if answers == classes else "answers"
         raise InputError(
-            f"k: expected at most {count}, the number of {'' if chosen is None else 'allowed '}classes, got {k}."
+            f"k: expected at most {count}, the number of {'' if chosen is None else 'allowed '}{what}, got {k}."
         )
-    rounding = rounding_of(costs, classes)
+    rounding, likely = rounding_of(costs, classes), with_actions(probs, answers)
     if chosen is None:
-        return first_of_ties(expected, probs, rounding, k)
-    return chosen[first_of_ties(expected[:, chosen], probs[:, chosen], rounding, k)]
+        return first_of_ties(expected, likely, rounding, k)
+    return chosen[first_of_ties(expected[:, chosen], likely[:, chosen], rounding, k)]
 
 
 def expected_costs(
@@ -133,12 +145,12 @@ def expected_costs(
 
     Args:
         probs: (n, K) probabilities of the classes.
-        costs: (K, K) costs or a taxonomy; see `least_cost`.
+        costs: (K, A) costs or a taxonomy; see `least_cost`.
         distance: The kind of distance in a taxonomy; see `Taxonomy.distance`.
         kind: The former name of `distance`, deprecated.
 
     Returns:
-        (n, K) expected costs.
+        (n, A) expected costs of the K classes and of the actions after them.
 
     Example:
         >>> import torch
@@ -153,6 +165,12 @@ def expected_costs(
         return expected_distances(probs.double(), costs, distance)
     check_probs("probs", probs)
     return probs.double() @ _checked(costs, probs)
+
+
+def with_actions(probs: Tensor, answers: int) -> Tensor:
+    """Return probabilities (n, A) of the answers for those of the classes (n, K): an action is no class, so it has 0."""
+    actions = answers - probs.shape[-1]
+    return F.pad(probs, (0, actions)) if actions else probs
 
 
 def first_of_ties(expected: Tensor, probs: Tensor, rounding: float, k: int) -> Tensor:
@@ -173,13 +191,13 @@ def first_of_ties(expected: Tensor, probs: Tensor, rounding: float, k: int) -> T
 
 
 def _with_ties(expected: Tensor, probs: Tensor, rounding: float) -> Tensor:
-    """Return all classes (n, K) sorted by expected cost, and classes of equal cost by probability, then by position."""
+    """Return all answers (n, A) sorted by expected cost, and answers of equal cost by probability, then by position."""
     cost, order = expected.sort(dim=-1)
     run = torch.zeros_like(order)
     run[:, 1:] = (cost.diff(dim=-1) > rounding).cumsum(-1)
-    run_of_class = torch.empty_like(run).scatter_(-1, order, run)
+    run_of_answer = torch.empty_like(run).scatter_(-1, order, run)
     likely = probs.argsort(dim=-1, descending=True, stable=True)
-    return likely.gather(-1, run_of_class.gather(-1, likely).argsort(dim=-1, stable=True))
+    return likely.gather(-1, run_of_answer.gather(-1, likely).argsort(dim=-1, stable=True))
 
 
 def rounding_of(costs: Costs, classes: int) -> float:
@@ -200,11 +218,12 @@ def _checked(costs: Tensor | npt.NDArray[np.floating[Any]], probs: Tensor) -> Te
     try:
         matrix = torch.as_tensor(costs).to(probs.device, torch.float64)
     except (TypeError, ValueError, RuntimeError):
-        raise InputError(f"costs: expected a labelkin.Taxonomy or a (K, K) matrix, got {costs!r:.60}.") from None
+        raise InputError(f"costs: expected a labelkin.Taxonomy or a (K, A) matrix, got {costs!r:.60}.") from None
     classes = probs.shape[-1]
-    if matrix.shape != (classes, classes):
+    if matrix.ndim != 2 or len(matrix) != classes or matrix.shape[1] < classes:
         raise InputError(
-            f"costs: expected shape ({classes}, {classes}), true classes by answers, got {tuple(matrix.shape)}."
+            f"costs: expected shape ({classes}, {classes}), true classes by answers, or more columns for answers that are no "
+            f"classes, got {tuple(matrix.shape)}."
         )
     bad = matrix.numel() - int(torch.isfinite(matrix).sum())
     if bad:

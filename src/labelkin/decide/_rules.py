@@ -27,9 +27,9 @@ class Decided:
         (tensor([0]), 0.0)
     """
 
-    classes: Tensor  # (n, k) the best classes, with the answer first
-    right: Tensor  # (n,) whether the answer is the true class
-    distances: Tensor | None  # (n, k) distances from the true class; None without a tree
+    classes: Tensor  # (n, k) the best classes, and actions from K on, with the answer first
+    right: Tensor  # (n,) whether the answer is the true class; never for an action
+    distances: Tensor | None  # (n, k) distances from the true class, NaN for an action; None without a tree
     costs: Tensor | None  # (n,) costs of the answers; None without a matrix of costs
 
     @property
@@ -39,19 +39,20 @@ class Decided:
 
     @property
     def accuracy(self) -> float:
-        """The share of right answers."""
+        """The share of right answers; an action is none."""
         return float(self.right.double().mean())
 
     @property
     def severity(self) -> float:
-        """The mean distance of wrong answers; NaN without mistakes or without a tree."""
-        if self.distances is None or bool(self.right.all()):
+        """The mean distance of wrong answers that are classes; NaN without any or without a tree."""
+        if self.distances is None:
             return nan
-        return float(self.distances[~self.right, 0].mean())
+        wrong = self.distances[~self.right, 0]
+        return float(wrong[~wrong.isnan()].mean())
 
     @property
     def average_distance(self) -> float:
-        """The mean distance of the `k` best classes; NaN without a tree."""
+        """The mean distance of the `k` best classes; NaN without a tree, or if an action is among them."""
         return nan if self.distances is None else float(self.distances.mean())
 
 
@@ -69,7 +70,7 @@ class Rules:
     """
 
     before: Decided  # the most probable class
-    after: Decided  # the class with the least expected cost
+    after: Decided  # the answer with the least expected cost
 
 
 def compare_rules(
@@ -87,8 +88,8 @@ def compare_rules(
         probs: (n, K) probabilities of the classes.
         target: (n,) true class positions.
         taxonomy: The tree in which distances are measured. Its distances are the costs unless `costs` is given.
-        costs: (K, K) costs by true class (row) and answer (column).
-        k: The number of best classes to rank.
+        costs: (K, A) costs by true class (row) and answer (column); see `least_cost`.
+        k: The number of best answers to rank, at most K.
         distance: The kind of distance in the tree; see `Taxonomy.distance`.
 
     Returns:
@@ -120,7 +121,10 @@ def _decided(
 ) -> Decided:
     answer, distances = classes[:, 0], None
     if taxonomy is not None:
-        found = taxonomy.distance(distance, target.cpu().numpy()[:, None], classes.cpu().numpy())
-        distances = torch.from_numpy(np.asarray(found)).to(classes.device)
+        positions, size = classes.cpu().numpy(), len(taxonomy.leaves)
+        found = np.asarray(taxonomy.distance(distance, target.cpu().numpy()[:, None], positions.clip(max=size - 1)))
+        if (actions := positions >= size).any():
+            found = np.where(actions, nan, found)
+        distances = torch.from_numpy(found).to(classes.device)
     paid = None if costs is None else torch.as_tensor(costs).to(classes.device)[target.long(), answer]
     return Decided(classes, answer == target, distances, paid)

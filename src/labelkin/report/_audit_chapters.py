@@ -55,14 +55,14 @@ def _costs(audit: Audit) -> Parts:
     panel = Panel(
         "cost",
         title,
-        "From the most probable class (open) to the class of least expected cost (filled), with the 95 % interval of the "
+        "From the most probable class (open) to the answer of least expected cost (filled), with the 95 % interval of the "
         "change, paired over samples. The temperature is fitted on one half of the samples and measured on the other half.",
         views,
         _cost_table(audit.crm),
         views="Cost",
     )
     best = [part for part in audit.crm if part.costs == audit.advice.by][-1]
-    return (panel, _decisions(best))
+    return (panel, _decisions(best), *([_actions(best)] if best.actions else []))
 
 
 def _cost_table(found: Sequence[Crm]) -> Table:
@@ -101,14 +101,27 @@ def _decisions(best: Crm) -> Listing:
     )
     measured: dict[str, Difference | None] = {
         "cost": best.cost,
+        "cost, from classes alone to all answers": best.cost_by_actions,
         "distance, mistakes only (severity)": best.severity,
         "distance, all decisions": best.distance_at_1,
         "distance, five best classes": best.distance_at_5,
-        "accuracy": best.accuracy,
+        "accuracy, an action is no right answer" if best.actions else "accuracy": best.accuracy,
+        "accuracy, samples that get a class": best.accuracy_of_classes,
     }
     rows: list[tuple[Any, ...]] = [(name, *_change(change)) for name, change in measured.items() if change is not None]
     return Listing(
         "Before and after", note, Table(("mean", "before", "after", "95 % of change"), rows), numbers=True, wide=False
+    )
+
+
+def _actions(best: Crm) -> Listing:
+    rows = [
+        (name, f"{samples:,}", f"{100 * samples / best.samples:.1f} %", f"{mistakes:,}")
+        for name, samples, mistakes in best.actions
+    ]
+    note = "How many samples go to each answer that is no class, and for how many of these the most probable class is wrong."
+    return Listing(
+        "Actions", note, Table(("action", "samples", "share", "wrong otherwise"), rows), numbers=True, wide=False
     )
 
 
