@@ -115,9 +115,10 @@ def described(dataset: Dataset) -> str:
     near, *middle, far = (f"{cost:g}" for cost in tree.distance("height", true, others))
     between = "".join(f", {name} {cost}" for name, cost in zip(EXAMPLES[1:-1], middle, strict=True))
     return (
-        f"In which language is the name of a country, language or currency? "
-        f"{counted(len(tree.classes), 'language')}, {counted(len(dataset.train), 'name')} to learn from. A mistake costs more the less the languages are related: instead of "
-        f"Swedish, {EXAMPLES[0]} costs {near}{between} and {EXAMPLES[-1]} {far}. One-hot is the usual cross entropy."
+        "In which language is the name of a country, language or currency? "
+        f"{counted(len(tree.classes), 'language')}, {counted(len(dataset.train), 'name')} to learn from. "
+        "A mistake costs more the less the languages are related: instead of Swedish, "
+        f"{EXAMPLES[0]} costs {near}{between} and {EXAMPLES[-1]} {far}. One-hot is the usual cross entropy."
     )
 
 
