@@ -81,7 +81,10 @@ PROBS = torch.full((2, 3), 1 / 3)
             "taxonomy: expected a labelkin.Taxonomy, got NoneType",
         ),
         (lambda: decide.Temperature().fit(PROBS, [0, 1]), "expected a tensor of class positions, got list"),
-        (lambda: decide.least_cost(PROBS, "x"), r"costs: expected a labelkin.Taxonomy or a \(K, K\) matrix, got 'x'"),
+        (
+            lambda: decide.least_cost(PROBS, "x"),
+            r"costs: expected a labelkin.Taxonomy or costs of shape \(classes, answers\), got 'x'",
+        ),
         (
             lambda: OneHot(classes=NAMES).label_vectors(["cat"]),
             r"classes: expected class positions from 0 to 2, got \['cat'\]",

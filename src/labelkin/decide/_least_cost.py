@@ -218,11 +218,13 @@ def _checked(costs: Tensor | npt.NDArray[np.floating[Any]], probs: Tensor) -> Te
     try:
         matrix = torch.as_tensor(costs).to(probs.device, torch.float64)
     except (TypeError, ValueError, RuntimeError):
-        raise InputError(f"costs: expected a labelkin.Taxonomy or a (K, A) matrix, got {costs!r:.60}.") from None
+        raise InputError(
+            f"costs: expected a labelkin.Taxonomy or costs of shape (classes, answers), got {costs!r:.60}."
+        ) from None
     classes = probs.shape[-1]
     if matrix.ndim != 2 or len(matrix) != classes or matrix.shape[1] < classes:
         raise InputError(
-            f"costs: expected shape ({classes}, {classes}), true classes by answers, or more columns for answers that are no "
+            f"costs: expected shape ({classes}, {classes}), true classes by answers, or more columns for answers that are not "
             f"classes, got {tuple(matrix.shape)}."
         )
     bad = matrix.numel() - int(torch.isfinite(matrix).sum())
