@@ -1,4 +1,4 @@
-"""An audit by costs with answers that are no classes: figures recomputed with numpy, and what is said of them."""
+"""An audit by costs with answers that are not classes: figures recomputed with numpy, and what is said of them."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Decisions of files with answers that are no classes: names, kinds, probabilities and reasons, as in memory."""
+"""Decisions of files with answers that are not classes: names, kinds, probabilities and reasons, as in memory."""
 
 import csv
 import math

@@ -1,4 +1,4 @@
-"""Answers that are no classes: costs with more columns than rows, against loops and Chow's rule."""
+"""Answers that are not classes: costs with more columns than rows, against loops and Chow's rule."""
 
 import math
 from fractions import Fraction
@@ -187,7 +187,7 @@ def test_reasons_compare_an_action_with_the_best_class():
 REFUSED: dict[str, tuple[Any, str]] = {
     "fewer answers than classes": (
         lambda: decide.least_cost(draw(2, 3), torch.ones(3, 2)),
-        r"costs: expected shape \(3, 3\), true classes by answers, or more columns for answers that are no classes, got \(3, 2",
+        r"costs: expected shape \(3, 3\), true classes by answers, or more columns for answers that are not classes, got",
     ),
     "other classes": (
         lambda: decide.least_cost(draw(2, 3), torch.ones(4, 5)),

@@ -381,7 +381,7 @@ def huber(z, vector):
 
 
 def answers_by_cost(probs, costs):
-    """All answers, the best first: by expected cost, then by probability (0 for answers that are no classes), then by position.
+    """All answers, the best first: by expected cost, then by probability (0 for actions), then by position.
 
     Rows of `costs` are true classes, columns answers. With `Fraction`s, ties are exact.
     """

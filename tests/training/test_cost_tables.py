@@ -1,4 +1,4 @@
-"""Tables of costs with answers that are no classes: the same from a file, a DataFrame and a mapping, and what is refused."""
+"""Tables of costs with answers that are not classes: the same from a file, a DataFrame and a mapping, and what is refused."""
 
 from pathlib import Path
 from typing import Any
@@ -140,7 +140,7 @@ def test_training_comparison_and_evaluation_refuse_actions(tmp_path: Path):
     rows = [",".join([true, *("0" if true == answer else "1" for answer in names), "0.4"]) for true in names]
     costs = written(tmp_path, "\n".join([",".join(["", *names, "ask"]), *rows]))
     message = (
-        "costs: expected a column for each class alone, got 'ask' as well; training, comparison and evaluation take no"
+        "costs: expected a column for each class alone, got 'ask' as well; training, comparison and evaluation do not"
     )
     with pytest.raises(InputError, match=message):
         costs_for(costs, names)

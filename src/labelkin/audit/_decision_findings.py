@@ -26,7 +26,7 @@ class Saving(NamedTuple):
 
 
 class ActionCount(NamedTuple):
-    """How often least-cost decisions choose an action, an answer that is no class.
+    """How often least-cost decisions choose an action, an answer that is not a class.
 
     Attributes:
         name: The action.
@@ -49,7 +49,7 @@ class ActionCount(NamedTuple):
 class Crm(NamedTuple):
     """Effect of choosing the answer of least expected cost (CRM) instead of the most probable class.
 
-    An action, an answer that is no class, is no right answer. Distances are those of the classes that are answered.
+    An action is an answer that is not a class, and is never right. Distances are those of the classes that are answered.
 
     Attributes:
         costs: Source of the costs: "taxonomy" or "costs".

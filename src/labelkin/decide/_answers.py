@@ -182,7 +182,7 @@ class Rule:
 
         Returns:
             "class", "ancestor" for an inner node below the root, "none" for the root, which means "no answer", or "action" for
-            an answer that is no class.
+            an answer that is not a class.
         """
         of_class, ancestor, none, action = range(len(ANSWER_KINDS))
         if self.taxonomy is not None:

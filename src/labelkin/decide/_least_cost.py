@@ -168,7 +168,7 @@ def expected_costs(
 
 
 def with_actions(probs: Tensor, answers: int) -> Tensor:
-    """Return probabilities (n, A) of the answers for those of the classes (n, K): an action is no class, so it has 0."""
+    """Return probabilities (n, A) of the answers for those of the classes (n, K): an action is not a class, so it has 0."""
     actions = answers - probs.shape[-1]
     return F.pad(probs, (0, actions)) if actions else probs
 

@@ -119,7 +119,7 @@ def _actions(best: Crm) -> Listing:
         (name, f"{samples:,}", f"{100 * samples / best.samples:.1f} %", f"{mistakes:,}")
         for name, samples, mistakes in best.actions
     ]
-    note = "How many samples go to each answer that is no class, and for how many of these the most probable class is wrong."
+    note = "How many samples go to each answer that is not a class, and for how many of these the most probable class is wrong."
     return Listing(
         "Actions", note, Table(("action", "samples", "share", "wrong otherwise"), rows), numbers=True, wide=False
     )

@@ -74,7 +74,7 @@ def costs_for(source: Any, classes: Sequence[str]) -> Tensor:
     if table.actions:
         raise InputError(
             f"costs: expected a column for each class alone, got {listed(table.actions, 3)} as well; training, comparison and "
-            "evaluation take no answers that are no classes, but labelkin audit, decide, predict, serve and export do."
+            "evaluation do not take answers that are not classes, but labelkin audit, decide, predict, serve and export do."
         )
     return table.costs
 
@@ -146,7 +146,7 @@ def _arranged(source: str, rows: Sequence[str], columns: Sequence[str], numbers:
     if missing:
         raise InputError(
             f"{source}: no column for the class {with_suggestions(missing, actions)}; rows are true classes and columns "
-            "answers, so every row needs a column of its name. Other columns are answers that are no classes."
+            "answers, so every row needs a column of its name. Other columns are answers that are not classes."
         )
     order = {name: k for k, name in enumerate(columns)}
     costs = read_numbers(source, numbers)[[place[name] for name in classes]]
