@@ -1150,6 +1150,20 @@ ROOM_MUTANTS = [
         "test_guarantee.py -k rank",
     ),
     Mutant(
+        "audit: an interval ignores mistakes that did not occur",
+        "audit/_paired.py",
+        "if self._expects == self.count:",
+        "if self._expects < 0:",
+        "test_expected_moments.py -k larger_variance or audit_counts",
+    ),
+    Mutant(
+        "audit: the expected height counts an ancestor with all that is below it",
+        "audit/_expected_moments.py",
+        "shared[:, :-1] -= shared[:, 1:].clone()",
+        "shared[:, :-1] -= 0",
+        "test_expected_moments.py -k tree_are",
+    ),
+    Mutant(
         "languages: English names are kept",
         "data/_sets/languages.py",
         "if name.casefold() not in english",

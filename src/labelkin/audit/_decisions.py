@@ -11,6 +11,7 @@ from torch import Tensor
 from labelkin import metrics
 from labelkin.audit._columns import Column, Halves
 from labelkin.audit._decision_findings import ActionCount, Crm, Fallback, FallbackPoint
+from labelkin.audit._expected_moments import expected_moments
 from labelkin.audit._findings import Calibrated, Calibration, Reliability
 from labelkin.audit._measures import BEST
 from labelkin.audit._paired import Paired
@@ -144,17 +145,19 @@ def crm(
         became_right += int((after.right & ~before.right).sum())
         became_wrong += int((before.right & ~after.right & named).sum())
         accuracy.add(before.right, after.right)
-        paid.add(_paid(before), _paid(after))
+        moments = expected_moments(block, before.answer, after.answer, tree, costs)
+        paid.add(_paid(before), _paid(after), expected=moments)
         if actions and costs is not None:
             chosen += after.answer.bincount(minlength=len(chosen))
             mistakes += after.answer[~before.right].bincount(minlength=len(chosen))
             of_classes.add(before.right, after.right, every, named)
             alone = least_cost(block, costs, allowed=range(classes))
-            by_actions.add(costs[true, alone], _paid(after))
+            moments_alone = expected_moments(block, alone, after.answer, tree, costs)
+            by_actions.add(costs[true, alone], _paid(after), expected=moments_alone)
         if before.distances is not None and after.distances is not None:
             far, far_after = before.distances[:, 0], after.distances[:, 0].nan_to_num(0.0)
             severity.add(far, far_after, far > 0, far_after > 0)
-            at_1.add(far, far_after, every, named)
+            at_1.add(far, far_after, every, named, expected=moments if costs is None else None)
             at_5.add(before.distances.double().mean(-1), after.distances.double().mean(-1))
     return Crm(
         costs="taxonomy" if costs is None else "costs",

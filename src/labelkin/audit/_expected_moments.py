@@ -1,4 +1,4 @@
-"""What the probabilities of a model expect of the costs of two answers: means, squares and product over the true class.
+"""Expected costs of two answers under the probabilities of a model: means, squares and product over the true class.
 
 Costly mistakes may be too rare to occur among a few hundred samples. Then the observed costs vary too little, and an interval
 that follows from them alone is too narrow. The expected moments count mistakes that did not occur as well.

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from labelkin import metrics
 from labelkin.analysis import costliest
+from labelkin.audit._expected_moments import expected_moments
 from labelkin.audit._findings import Basics, Cost, Hierarchy, Interval, Worst
 from labelkin.audit._paired import Z
 from labelkin.audit._pairs import Pairs
@@ -27,16 +28,17 @@ def share_interval(hits: int, count: int) -> Interval:
     return Interval(max(0.0, middle - reach), min(1.0, middle + reach))
 
 
-def mean_interval(values: Tensor, times: Tensor) -> Interval:
+def mean_interval(values: Tensor, times: Tensor, *, expected_variance: float = 0.0) -> Interval:
     """Return the interval of a mean over samples, by the normal distribution; NaN for a single sample.
 
     Args:
         values: (P,) different values.
         times: (P,) how many samples have each.
+        expected_variance: The variance to use if that of the values is smaller.
     """
     count, numbers = int(times.sum()), values.double()
     middle = float((times * numbers).sum() / count)
-    square = float((times * (numbers - middle).square()).sum())
+    square = max(float((times * (numbers - middle).square()).sum()), count * expected_variance)
     reach = Z * sqrt(square / (count - 1) / count) if count > 1 else nan
     return Interval(middle - reach, middle + reach)
 
@@ -97,9 +99,17 @@ def heights(tree: Taxonomy, pairs: Pairs) -> Tensor:
 
 
 def cost(given: Predictions, costs: Tensor) -> Cost:
-    """Return the mean cost per sample."""
+    """Return the mean cost per sample; its interval counts mistakes that are too rare to occur, if there are probabilities."""
     paid = metrics.expected_cost(given.pairs.predicted, given.pairs.true, costs).values
-    return Cost(given.pairs.mean(paid), mean_interval(paid, given.pairs.times))
+    expected = 0.0
+    if given.prob_rows is not None:
+        sums = torch.zeros(5, dtype=torch.float64)
+        for _, block in given.prob_rows.blocks():
+            best = block.argmax(-1)
+            sums += expected_moments(block, best, best, None, costs).sum(1)
+        mean, _, square, *_ = (sums / len(given.true)).tolist()
+        expected = square - mean * mean
+    return Cost(given.pairs.mean(paid), mean_interval(paid, given.pairs.times, expected_variance=expected))
 
 
 def worst(given: Predictions, tree: Taxonomy | None, costs: Tensor | None, *, top: int) -> Worst:

@@ -17,6 +17,9 @@ class Paired:
     The severity is such a ratio: its `whole` counts the mistakes, which differ before and after. A mean is one whose `whole`
     is 1. Samples are added block by block: means and scatter are updated as by Chan, Golub and LeVeque (1983). Of the values
     after the change, the scatter is that of their differences from those before, which is 0 if nothing changes.
+
+    With the moments that the model's probabilities expect, the variance of a mean is the larger one: the observed one, or the
+    expected one, which counts costly mistakes that are too rare to occur in the samples.
     """
 
     def __init__(self) -> None:
@@ -25,11 +28,29 @@ class Paired:
         self._is_zero = torch.ones(4, dtype=torch.bool)
         self._means = torch.zeros(4, dtype=torch.float64)  # part and whole before, and what is added to both
         self._scatter = torch.zeros(4, 4, dtype=torch.float64)
+        self._expected, self._expects = torch.zeros(5, dtype=torch.float64), 0
 
     def add(
-        self, before: Tensor, after: Tensor, whole_before: Tensor | None = None, whole_after: Tensor | None = None
+        self,
+        before: Tensor,
+        after: Tensor,
+        whole_before: Tensor | None = None,
+        whole_after: Tensor | None = None,
+        *,
+        expected: Tensor | None = None,
     ) -> "Paired":
-        """Add the parts of some samples (m,), and their wholes unless these are 1."""
+        """Add the parts of some samples (m,), and their wholes unless these are 1.
+
+        Args:
+            before: The parts before the change.
+            after: The parts after it.
+            whole_before: The wholes before the change.
+            whole_after: The wholes after it.
+            expected: (5, m) moments of the parts, from `expected_moments`; only for wholes of 1.
+        """
+        if expected is not None:
+            self._expected += expected.sum(1)
+            self._expects += expected.shape[1]
         ones = torch.ones(len(before), dtype=torch.float64)
         wholes = (ones if part is None else part.double() for part in (whole_before, whole_after))
         values = torch.stack([part.double() for pair in zip((before, after), wholes, strict=True) for part in pair])
@@ -76,5 +97,13 @@ class Paired:
     def _reach(self, effect: tuple[float, ...]) -> float:
         """Return half the length of the interval of a sum of the four values times their effects."""
         weights = torch.tensor(effect, dtype=torch.float64)
-        variance = float(weights @ self._scatter @ weights) / (self.count - 1)
-        return Z * sqrt(max(0.0, variance) / self.count)
+        variance = float(weights @ self._scatter @ weights)
+        if self._expects == self.count:
+            variance = max(variance, self.count * self._expected_variance(effect[0] - effect[2], effect[2]))
+        return Z * sqrt(max(0.0, variance) / (self.count - 1) / self.count)
+
+    def _expected_variance(self, before: float, after: float) -> float:
+        """Return the variance of `before` times the part before the change plus `after` times the part after it."""
+        first, second, square, product, other = map(float, self._expected / self.count)
+        mean = before * first + after * second
+        return before * before * square + 2 * before * after * product + after * after * other - mean * mean
