@@ -39,8 +39,8 @@ def in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("labelkin.audit._sorted_keys.RUN", 30)
     monkeypatch.setattr("labelkin.audit._sorted_keys.AT_ONCE", 7)
     monkeypatch.setattr("labelkin.audit._risk.AT_ONCE", 5)
-    monkeypatch.setattr("labelkin.decide._guarantee.MOST_HELD", 0)
-    monkeypatch.setattr("labelkin.decide._guarantee.MOST_MAPPED", 9)
+    monkeypatch.setattr("labelkin.decide._halves.MOST_HELD", 0)
+    monkeypatch.setattr("labelkin.decide._halves.MOST_MAPPED", 9)
 
 
 def samples(kind: str, *, absent: int = 0, decimals: int = 4) -> tuple[np.ndarray, np.ndarray]:

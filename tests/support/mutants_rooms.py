@@ -1150,6 +1150,27 @@ ROOM_MUTANTS = [
         "test_guarantee.py -k rank",
     ),
     Mutant(
+        "decide: the guarantee ignores the new class shares",
+        "decide/_guarantee.py",
+        "if weights is None:",
+        "if True:",
+        "test_class_shares.py -k guarantee_holds",
+    ),
+    Mutant(
+        "decide: the former class shares are ignored",
+        "decide/_class_shares.py",
+        "return new / old",
+        "return new",
+        "test_class_shares.py -k those_of_a_loop",
+    ),
+    Mutant(
+        "runs: an exported file ignores the new class shares",
+        "runs/_portable.py",
+        "if self.log_ratios is not None:",
+        "if False:",
+        "test_new_class_shares.py -k pt2",
+    ),
+    Mutant(
         "audit: an interval ignores mistakes that did not occur",
         "audit/_paired.py",
         "if self._expects == self.count:",
@@ -1187,8 +1208,8 @@ ROOM_MUTANTS = [
     Mutant(
         "guarantee: a run's confidence is not passed on",
         "runs/_run_rule.py",
-        "logits, target, coverage=coverage, confidence=confidence",
-        "logits, target, coverage=coverage",
+        "        confidence=confidence,\n        temperature=rule",
+        "        temperature=rule",
         "test_calibrated_use.py -k different_held_out",
     ),
     Mutant(
@@ -1278,8 +1299,8 @@ ROOM_MUTANTS = [
     Mutant(
         "runs: a coverage is found without the prior of the temperature",
         "runs/_run_rule.py",
-        "confidence=confidence, prior=PRIOR)",
-        "confidence=confidence, temperature=predictor.calibration.temperature)",
+        "        prior=PRIOR,\n",
+        "",
         "test_calibrated_use.py -k different_held_out",
     ),
     Mutant(
@@ -1326,7 +1347,7 @@ ROOM_MUTANTS = [
     ),
     Mutant(
         "export: a coverage is exported as one threshold for all subtrees",
-        "decide/_answers.py",
+        "decide/_traceable_rule.py",
         "self.least[nodes[:, self.step]]",
         "self.least[nodes[:, 0]]",
         "test_export.py -k traceable_rule",

@@ -35,7 +35,7 @@ from labelkin.audit._scores import Scores
 from labelkin.audit._stream import Stream, open_stream
 from labelkin.decide import GuaranteeKind, Rule, reasons
 from labelkin.structure import Taxonomy
-from labelkin.training import costs_in_order, read_costs
+from labelkin.training import costs_in_order, read_costs, shares_for
 
 DECISION, KIND, PROBABILITY, PATH = "decision", "decision_kind", "decision_probability", "decision_path"
 WRITTEN = (DECISION, KIND, PROBABILITY)
@@ -55,7 +55,7 @@ class FileDecisions(NamedTuple):
         none: Decisions that are the root, which means "no answer".
         temperature: The number that logits were divided by; 1 if it was neither given nor fitted.
         thresholds: The thresholds of the guarantee by node; None without one.
-        shifted: Whether the samples differ from the labeled ones; None without labeled samples.
+        shifted: Whether the samples differ from the labeled ones; None without them, or with class shares.
         actions: Decisions for each action, an answer that is no class; None if the costs have none.
 
     Example:
@@ -91,6 +91,7 @@ def decide_file(
     threshold: float | None = None,
     labeled: str | os.PathLike[str] | None = None,
     by: GuaranteeKind = "all",
+    shares: Any = None,
     explain: bool = False,
     classes: Sequence[str] | str | os.PathLike[str] | None = None,
     target: str | None = None,
@@ -126,6 +127,9 @@ def decide_file(
         threshold: With "fallback" and without a guarantee, the probability that a node needs to be answered.
         labeled: A file in the same format as `source`, with the true classes of samples that the model was not trained on.
         by: The scope of the guarantee: "all", "predicted" or "true"; see `decide.GuaranteedFallback`.
+        shares: Shares or counts of the classes in `source`, if they differ from those in `labeled`, which is then needed: a
+            .csv or .json file with a number for each class, a mapping, or numbers in the order of the classes; see
+            `decide.adjust_shares`. `decision_probability` is then for these shares.
         explain: Add the column `decision_path`, such as "animal 0.93 > dog 0.71". For an action, and without a tree, it
             compares costs: "expected cost: review 0.2, dog 0.29" is an action and the best class.
         classes: Class names in the order of the scores: a list, a text file with one name per line, or "taxonomy" for the
@@ -162,6 +166,7 @@ def decide_file(
         confidence=confidence,
         threshold=threshold,
         labeled=labeled is not None,
+        shares=shares is not None,
     )
     if temperature is not None:
         check_number("temperature", temperature, low=0, open_low=True)
@@ -188,9 +193,9 @@ def decide_file(
     scale = 1.0 if temperature is None else float(temperature)
     ready = Ready(Rule(chosen, tree, matrix, threshold, temperature=scale, actions=actions), names)
     if labeled is not None:
-        samples = _labeled(labeled, stream, fields, names)
+        samples, new = _labeled(labeled, stream, fields, names), None if shares is None else shares_for(shares, names)
         ready = ready.fitted(
-            samples, temperature=temperature, coverage=coverage, confidence=confidence, by=by, seed=seed
+            samples, temperature=temperature, coverage=coverage, confidence=confidence, by=by, shares=new, seed=seed
         )
     return _write(Path(output), chain([first], stream.chunks), stream, ready, explain=explain, seed=seed)
 
@@ -265,12 +270,13 @@ def _write(
     counts: Counter[str] = Counter()
     acted = Counter(dict.fromkeys(rule.actions, 0))
     changed = 0
+    compared = ready.calibration is not None and rule.share_ratios is None  # other shares differ by themselves
     with open_whole(path) as raw:
         file = io.TextIOWrapper(raw, encoding="utf-8", newline="", write_through=True)
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow((*stream.kept, *written))
         for chunk in chunks:
-            probs = _probs(chunk, stream, rule.temperature)
+            probs = rule.adjusted(_probs(chunk, stream, rule.temperature))
             answers = rule.answer(probs)
             names, kinds = ready.names(answers.nodes), rule.kinds(answers.nodes)
             columns: list[Sequence[Any]] = [names, kinds, _short(answers.probs.tolist())]
@@ -282,10 +288,10 @@ def _write(
             acted.update(name for name, kind in zip(names, kinds, strict=True) if kind == "action")
             best = [ready.classes[at] for at in probs.argmax(-1).tolist()]
             changed += sum(name != other for name, other in zip(names, best, strict=True))
-            if ready.calibration is not None:
+            if compared:
                 sample.add(probs)
         file.detach()
-    shifted = None if ready.calibration is None else warn_of_shift(ready, sample.values)
+    shifted = warn_of_shift(ready, sample.values) if compared else None
     thresholds = None if rule.guarantee is None else rule.guarantee.thresholds
     return FileDecisions(
         os.fspath(path),

@@ -39,6 +39,7 @@ class Ready(NamedTuple):
         coverage: float | None,
         confidence: float | None,
         by: GuaranteeKind,
+        shares: Tensor | None,
         seed: int,
     ) -> "Ready":
         """Return the rule with temperature and guarantee from labeled samples; see `decide.Rule.fitted`."""
@@ -54,6 +55,7 @@ class Ready(NamedTuple):
             confidence=confidence,
             temperature=temperature,
             by=by,
+            shares=shares,
             seed=seed,
             scaled=lambda value: scaled_scores(scores, is_logits=is_logits, temperature=value),
         )
@@ -90,6 +92,7 @@ def choose_rule(
     confidence: float | None,
     threshold: float | None,
     labeled: bool,
+    shares: bool,
 ) -> RuleName:
     """Return the rule, and refuse options that contradict it or each other."""
     rule = decide.choose_rule(
@@ -105,6 +108,11 @@ def choose_rule(
     if coverage is not None and not labeled:
         raise InputError(
             "labeled: a coverage needs samples with true classes that the model was not trained on; pass --labeled FILE."
+        )
+    if shares and not labeled:
+        raise InputError(
+            "labeled: class shares need samples with the former shares and true classes, that the model was not trained on; "
+            "pass --labeled FILE."
         )
     if rule == "crm" and not (tree or costs):
         raise InputError("taxonomy: the rule 'crm' needs costs; pass --taxonomy or --costs, or --rule argmax.")

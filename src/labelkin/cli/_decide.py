@@ -11,6 +11,7 @@ from labelkin._checks import counted
 from labelkin.cli._decision_options import (
     FILE,
     GUARANTEE,
+    SHARES_HELP,
     Classes,
     Columns,
     Costs,
@@ -47,6 +48,7 @@ def decide(
             metavar="FILE",
         ),
     ] = None,
+    shares: Annotated[Path | None, Option(help=f"{SHARES_HELP} Needs --labeled.", metavar="FILE")] = None,
     temperature: Annotated[
         float | None, Option(help="Divide logits by this. Default: fitted on --labeled; 1 without it.")
     ] = None,
@@ -114,6 +116,7 @@ def decide(
         confidence=confidence,
         threshold=threshold,
         labeled=labeled,
+        shares=shares,
         by=by,
         explain=explain,
         classes=classes,

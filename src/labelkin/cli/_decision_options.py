@@ -73,6 +73,13 @@ RunCosts = Annotated[
 ]
 
 
+SHARES_HELP = (
+    "Shares or counts of the classes in the new samples, if they differ from before: a .csv or .json file with a number for "
+    "each class."
+)
+RunShares = Annotated[Path | None, Option(help=SHARES_HELP, metavar="FILE")]
+
+
 def column_names(text: str | None) -> str | list[str] | None:
     """Return `"p_*"` unchanged, and the names in `"a,b"` as a list."""
     return text if text is None or text.endswith("*") else words(text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Argument, Option
 
 from labelkin._checks import InputError, counted
-from labelkin.cli._decision_options import RunConfidence, RunCosts, RunCoverage, RunRule, RunThreshold
+from labelkin.cli._decision_options import RunConfidence, RunCosts, RunCoverage, RunRule, RunShares, RunThreshold
 from labelkin.cli._option_groups import column_names, words
 from labelkin.cli._show import other_output_to_stderr, say, say_json, say_metrics, say_status, say_table
 
@@ -79,6 +79,7 @@ def predict(
     coverage: RunCoverage = None,
     confidence: RunConfidence = None,
     costs: RunCosts = None,
+    shares: RunShares = None,
     all_probs: Annotated[
         bool, Option("--all-probs", help="Add a column p_CLASS with the probability of each class.")
     ] = False,
@@ -94,7 +95,7 @@ def predict(
     from labelkin.runs import write_predictions
 
     with other_output_to_stderr():
-        matrix = costs_of_run(costs, run)
+        matrix, new = costs_of_run(costs, run), shares_of_run(shares, run)
         count = write_predictions(
             run,
             inputs,
@@ -105,18 +106,19 @@ def predict(
             coverage=coverage,
             confidence=confidence,
             costs=matrix,
+            shares=new,
             all_probs=all_probs,
             explain=explain,
         )
     say(f"Wrote {count} prediction{'' if count == 1 else 's'} to {output}")
-    say_caveats(run, coverage, confidence)
+    say_caveats(run, coverage, confidence, new)
 
 
-def say_caveats(run: Path, coverage: float | None, confidence: float | None) -> None:
+def say_caveats(run: Path, coverage: float | None, confidence: float | None, shares: Tensor | None) -> None:
     """Print the caveats about the answers of a run."""
     from labelkin.runs import caveats
 
-    for caveat in caveats(run, coverage=coverage, confidence=confidence):
+    for caveat in caveats(run, coverage=coverage, confidence=confidence, shares=shares):
         say_status(f"Note: {caveat}")
 
 
@@ -128,6 +130,14 @@ def costs_of_run(costs: Path | None, run: Path) -> Tensor | None:
     return None if costs is None else costs_for(costs, load_run(run).classes)
 
 
+def shares_of_run(shares: Path | None, run: Path) -> Tensor | None:
+    """Read class shares in the order of the classes of a run."""
+    from labelkin.runs import load_run
+    from labelkin.training import shares_for
+
+    return None if shares is None else shares_for(shares, load_run(run).classes)
+
+
 def export(
     run: Run,
     output: Annotated[Path, Option("--output", "-o", help="A .onnx or .pt2 file.", metavar="FILE")],
@@ -136,6 +146,7 @@ def export(
     coverage: RunCoverage = None,
     confidence: RunConfidence = None,
     costs: RunCosts = None,
+    shares: RunShares = None,
     force: Annotated[bool, Option("--force", help="Replace a file that labelkin did not write.")] = False,
 ) -> None:
     """Export a run to ONNX or torch.export: photos or features in; class, node, path and probability out.
@@ -145,7 +156,7 @@ def export(
     from labelkin.runs import export_model as run_export
 
     with other_output_to_stderr():
-        matrix = costs_of_run(costs, run)
+        matrix, new = costs_of_run(costs, run), shares_of_run(shares, run)
         exported = run_export(
             run,
             output,
@@ -154,13 +165,14 @@ def export(
             coverage=coverage,
             confidence=confidence,
             costs=matrix,
+            shares=new,
             force=force,
         )
     how = (
         f"checked with {exported.checked_by}" if exported.checked_by else "not checked; install onnxruntime to check it"
     )
     say(f"Wrote {exported.path} ({how})")
-    say_caveats(run, coverage, confidence)
+    say_caveats(run, coverage, confidence, new)
 
 
 def translate(
@@ -259,6 +271,7 @@ def serve(
     coverage: RunCoverage = None,
     confidence: RunConfidence = None,
     costs: RunCosts = None,
+    shares: RunShares = None,
     host: Annotated[
         str,
         Option(help="Address to listen on. If other machines can reach it, requests need the token that is printed."),
@@ -271,8 +284,8 @@ def serve(
     """
     from labelkin.serve import serve as run_server
 
-    matrix = costs_of_run(costs, run)
-    say_caveats(run, coverage, confidence)
+    matrix, new = costs_of_run(costs, run), shares_of_run(shares, run)
+    say_caveats(run, coverage, confidence, new)
     run_server(
         run,
         host=host,
@@ -282,5 +295,6 @@ def serve(
         coverage=coverage,
         confidence=confidence,
         costs=matrix,
+        shares=new,
         say=say,
     )

@@ -1,7 +1,4 @@
-"""A decision rule as one object: a class or an action by probability or expected cost, or a probable enough node of the tree.
-
-`TraceableRule` is the same as a module without branches on values, which `torch.export` and ONNX can trace.
-"""
+"""A decision rule as one object: a class or an action by probability or expected cost, or a probable enough node."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,14 +8,16 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from labelkin._checks import InputError, check_choice, check_names, check_number, counted
-from labelkin.decide._fallback import deepest, fallback, ways_down
-from labelkin.decide._guarantee import GuaranteedFallback, GuaranteeKind, check_confidence, least_samples, split_halves
-from labelkin.decide._least_cost import argmax, least_cost, rounding_of, with_actions
+from labelkin.decide._class_shares import checked_shares, reweighted, share_ratios
+from labelkin.decide._fallback import fallback
+from labelkin.decide._guarantee import GuaranteedFallback, GuaranteeKind, check_confidence, least_samples
+from labelkin.decide._halves import split_halves
+from labelkin.decide._least_cost import argmax, least_cost
 from labelkin.decide._temperature import Temperature
-from labelkin.decide._tree_sums import expected_distances, node_probs, sums_below
+from labelkin.decide._tree_sums import node_probs
 from labelkin.structure import Taxonomy
 
 RuleName = Literal["argmax", "crm", "fallback"]
@@ -60,6 +59,8 @@ class Rule:
         temperature: The number that logits were divided by to get the probabilities. `fitted` records it; `answer` does not use
             it.
         actions: The names of the actions, such as "ask a person".
+        share_ratios: (K,) the share of each class in the samples to decide, divided by the share that the probabilities stand
+            for. `fitted` records them; `answer` does not use them, but takes the result of `adjusted`.
 
     Example:
         >>> import torch
@@ -77,6 +78,7 @@ class Rule:
     guarantee: GuaranteedFallback | None = None
     temperature: float = 1.0
     actions: tuple[str, ...] = ()
+    share_ratios: Tensor | None = None
 
     def __post_init__(self) -> None:
         check_choice("name", self.name, RULES)
@@ -100,11 +102,22 @@ class Rule:
         if taken:
             raise InputError(f"actions: {taken[0]!r} is a node of the tree as well; give the action another name.")
 
+    def adjusted(self, probs: Tensor) -> Tensor:
+        """Return probabilities for the class shares of the samples to decide; see `adjust_shares`.
+
+        Args:
+            probs: (n, K) calibrated probabilities of the classes.
+
+        Returns:
+            (n, K) probabilities; those given if the rule has no share ratios.
+        """
+        return probs if self.share_ratios is None else reweighted(probs, self.share_ratios)
+
     def answer(self, probs: Tensor) -> Answers:
         """Decide samples.
 
         Args:
-            probs: (n, K) calibrated probabilities of the classes.
+            probs: (n, K) calibrated probabilities of the classes, for the class shares of these samples.
 
         Returns:
             The answers with their probabilities.
@@ -116,9 +129,9 @@ class Rule:
                 nodes = self.guarantee.apply(below, self.taxonomy)
             else:
                 nodes = fallback(below, self.taxonomy, THRESHOLD if self.threshold is None else self.threshold)
-            return Answers(nodes, _at(below, nodes))
+            return Answers(nodes, probs_of(below, nodes))
         best = argmax(probs) if self.name == "argmax" else least_cost(probs, self._paid())
-        return Answers(class_nodes(best, self.taxonomy, len(self.actions)), _at(probs, best, len(self.actions)))
+        return Answers(class_nodes(best, self.taxonomy, len(self.actions)), probs_of(probs, best, len(self.actions)))
 
     def fitted(
         self,
@@ -129,6 +142,7 @@ class Rule:
         confidence: float | None = None,
         temperature: float | None = None,
         by: GuaranteeKind = "all",
+        shares: Tensor | None = None,
         prior: float | None = None,
         seed: int = 0,
         scaled: Callable[[float], Tensor] | None = None,
@@ -145,6 +159,8 @@ class Rule:
             confidence: The least probability that these samples give that coverage; see `GuaranteedFallback`.
             temperature: A known temperature. None fits one.
             by: The scope of the guarantee; see `GuaranteedFallback`.
+            shares: (K,) shares or counts of the classes in the samples to decide, if they differ from those of these samples.
+                The mean probabilities of these samples are the shares that they are divided by.
             prior: The prior of the temperature; see `Temperature.fit`.
             seed: The seed of the random halves.
             scaled: Returns the (n, K) probabilities at a temperature, for scores that are not logits. By default the softmax of
@@ -155,6 +171,7 @@ class Rule:
         """
         if coverage is not None:
             check_coverage(coverage)
+        new = None if shares is None else checked_shares("shares", shares, logits.shape[-1])
         first = second = torch.arange(len(target))
         if temperature is None and coverage is not None:
             _check_enough(len(target) - len(target) // 2, coverage, confidence)
@@ -165,13 +182,16 @@ class Rule:
         if value is None:
             value = Temperature().fit(logits[first], target[first], prior=prior).value
             assert value is not None
-        probs = ((logits.double() / value).softmax(-1) if scaled is None else scaled(value))[second]
-        ready = replace(self, temperature=value)
+        every = (logits.double() / value).softmax(-1) if scaled is None else scaled(value)
+        probs = every[second]
+        ratios = None if new is None else share_ratios(new, every[first].double().mean(0), logits.shape[-1])
+        ready = replace(self, temperature=value, share_ratios=ratios)
         if coverage is None:
             return FittedRule(ready, probs)
         assert self.taxonomy is not None
         guarantee = GuaranteedFallback(1 - coverage, by, confidence=confidence)
-        guarantee.fit(node_probs(probs, self.taxonomy), target[second], self.taxonomy)
+        below = node_probs(ready.adjusted(probs), self.taxonomy)
+        guarantee.fit(below, target[second], self.taxonomy, share_ratios=ratios)
         return FittedRule(replace(ready, guarantee=guarantee), probs)
 
     def kinds(self, nodes: Tensor) -> list[str]:
@@ -210,7 +230,7 @@ class FittedRule(NamedTuple):
 
     Args:
         rule: The rule.
-        probs: (m, K) probabilities; compare those of new samples with them by `check_shift`.
+        probs: (m, K) probabilities before `Rule.adjusted`; compare those of new samples with them by `check_shift`.
 
     Example:
         >>> import torch
@@ -286,61 +306,15 @@ def _check_enough(samples: int, coverage: float, confidence: float | None) -> No
 
 def class_nodes(positions: Tensor, taxonomy: Taxonomy | None, actions: int = 0) -> Tensor:
     """Return the nodes (n,) of class positions, and indices after the last node for actions; without a tree, the positions."""
-    return positions if taxonomy is None else _nodes(taxonomy, actions).to(positions.device)[positions]
+    return positions if taxonomy is None else answer_nodes(taxonomy, actions).to(positions.device)[positions]
 
 
-def _nodes(taxonomy: Taxonomy, actions: int) -> Tensor:
+def answer_nodes(taxonomy: Taxonomy, actions: int) -> Tensor:
     """Return the indices (A,) of the classes among the nodes, and those of the actions after the last node."""
     return torch.cat([torch.from_numpy(taxonomy.leaves.copy()), len(taxonomy) + torch.arange(actions)])
 
 
-def _at(probs: Tensor, places: Tensor, actions: int = 0) -> Tensor:
+def probs_of(probs: Tensor, places: Tensor, actions: int = 0) -> Tensor:
     """Return the probabilities (n,) of nodes or classes; NaN for the actions after them."""
     known = F.pad(probs, (0, actions), value=nan) if actions else probs
     return known.gather(-1, places.unsqueeze(-1)).squeeze(-1)
-
-
-class TraceableRule(nn.Module):
-    """Decide as `Rule.answer` does, without checks of the probabilities.
-
-    The sums over the tree are those of the other functions of this package. The only difference: among answers whose
-    expected costs are equal up to rounding, this compares each with the least, and `least_cost` compares neighbors.
-
-    Args:
-        rule: The rule, with a taxonomy.
-    """
-
-    leaves: Tensor
-    costs: Tensor | None
-    least: Tensor | None
-
-    def __init__(self, rule: Rule) -> None:
-        super().__init__()
-        assert rule.taxonomy is not None
-        self.name, self.tree, guarantee = rule.name, rule.taxonomy, rule.guarantee
-        self.threshold = THRESHOLD if rule.threshold is None else float(rule.threshold)
-        paid = self.tree if rule.costs is None else rule.costs
-        self.rounding = rounding_of(paid, len(self.tree.leaves))
-        self.step = 0 if guarantee is None else guarantee.step(self.tree)
-        self.actions = len(rule.actions)
-        self.register_buffer("leaves", _nodes(self.tree, self.actions))
-        self.register_buffer("costs", None if rule.costs is None else rule.costs.double())
-        self.register_buffer("least", None if guarantee is None else guarantee.least(self.tree))
-
-    def forward(self, probs: Tensor) -> Answers:
-        """Return the answers for (n, K) probabilities in float64."""
-        if self.name == "fallback":
-            below = sums_below(probs, self.tree).T
-            nodes, walked = ways_down(below, self.tree)
-            least: float | Tensor = self.threshold
-            if self.least is not None:
-                least = self.least[nodes[:, self.step]].unsqueeze(-1)
-            answer = deepest(nodes, walked, least)
-            return Answers(answer, _at(below, answer))
-        best = probs.argmax(-1) if self.name == "argmax" else self._least_cost(probs)
-        return Answers(self.leaves[best], _at(probs, best, self.actions))
-
-    def _least_cost(self, probs: Tensor) -> Tensor:
-        expected = expected_distances(probs, self.tree, "height") if self.costs is None else probs @ self.costs
-        tied = expected <= expected.amin(-1, keepdim=True) + self.rounding
-        return torch.where(tied, with_actions(probs, expected.shape[-1]), -1.0).argmax(-1)

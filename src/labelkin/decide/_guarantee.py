@@ -9,78 +9,23 @@ import math
 import warnings
 from dataclasses import dataclass
 from fractions import Fraction
-from tempfile import TemporaryFile
-from typing import Literal, NamedTuple, Self
+from typing import Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from scipy.stats import binom
 from torch import Tensor
 
-from labelkin._checks import InputError, check_choice, check_count, check_number, counted, listed
+from labelkin._checks import InputError, check_choice, check_number, counted, listed
+from labelkin.decide._class_shares import checked_shares
 from labelkin.decide._fallback import deepest, ways_down
 from labelkin.decide._validation import check_node_probs, check_target
 from labelkin.structure import Taxonomy
 
 GuaranteeKind = Literal["all", "predicted", "true"]
 KINDS: tuple[GuaranteeKind, ...] = ("all", "predicted", "true")
-MOST_HELD, MOST_MAPPED = 2**20, 2**16  # samples: more are split in a file, and so many positions are read at a time
-
-
-class Halves(NamedTuple):
-    """Sample positions of the half that values are fitted on, and of the half that they are measured on.
-
-    Example:
-        >>> from labelkin import decide
-        >>> halves = decide.split_halves(4, seed=0)
-        >>> sorted([*halves.fitted.tolist(), *halves.measured.tolist()])
-        [0, 1, 2, 3]
-    """
-
-    fitted: Tensor
-    measured: Tensor
-
-
-def split_halves(count: int, seed: int = 0) -> Halves:
-    """Split `count` samples into two disjoint random halves.
-
-    A guarantee needs samples that fitted nothing else: fit the temperature on `fitted` and the threshold of
-    `GuaranteedFallback` on `measured`. The split must be random, since samples are often stored in the order of their classes.
-
-    Args:
-        count: The number of samples, at least 2. With an odd number, `measured` has one more.
-        seed: The seed of the split.
-
-    Returns:
-        The positions of both halves, each in ascending order.
-
-    Example:
-        >>> from labelkin import decide
-        >>> [len(half) for half in decide.split_halves(101)]
-        [50, 51]
-    """
-    check_count("count", count, least=2)
-    check_count("seed", seed, least=0)
-    fitted = fitted_mask(int(count), int(seed))
-    return Halves(fitted.nonzero().flatten(), (~fitted).nonzero().flatten())
-
-
-def fitted_mask(count: int, seed: int) -> Tensor:
-    """Return which samples (n,) are in the half `fitted` of `split_halves`; with many samples it is mapped from a file."""
-    order, fitted = _tensor(count, np.int32 if count < 2**31 else np.int64), _tensor(count, np.bool_)
-    torch.randperm(count, generator=torch.Generator().manual_seed(seed), out=order)
-    for positions in torch.split(order[: count // 2], MOST_MAPPED):
-        fitted[positions.long()] = True
-    return fitted
-
-
-def _tensor(count: int, dtype: npt.DTypeLike) -> Tensor:
-    """Return zeros (n,), in a temporary file if there are many: the system may then give their memory to others."""
-    if count <= MOST_HELD:
-        return torch.from_numpy(np.zeros(count, dtype))
-    with TemporaryFile() as file:  # the map keeps it
-        return torch.from_numpy(np.memmap(file, dtype, "w+", shape=(count,)))
+ROUNDING = 1e-12  # of sums of weights
+TOO_FEW = "belong to classes that are frequent in the new shares"
 
 
 @dataclass
@@ -113,6 +58,10 @@ class GuaranteedFallback:
 
     A confidence holds for each subtree by itself, not for all of them at once.
 
+    With `share_ratios`, `fit` weights each calibration sample by the ratio of its class, and a new one by the largest ratio
+    (weighted conformal prediction for label shift, Podkopaev and Ramdas, 2021). The guarantee then holds for samples whose
+    classes occur in the new shares, if the ratios are right and the samples of each class are as before.
+
     Args:
         alpha: The largest probability of a wrong answer, between 0 and 1.
         by: `"all"`, `"predicted"` or `"true"`.
@@ -143,13 +92,17 @@ class GuaranteedFallback:
             raise InputError(f"alpha: expected a number between 0 and 1, such as 0.05, got {self.alpha!r}.")
         check_confidence(self.confidence)
 
-    def fit(self, node_probs: Tensor, target: Tensor, taxonomy: Taxonomy) -> Self:
+    def fit(
+        self, node_probs: Tensor, target: Tensor, taxonomy: Taxonomy, *, share_ratios: Tensor | None = None
+    ) -> Self:
         """Find the thresholds on calibration samples.
 
         Args:
             node_probs: (n, N) probabilities of the nodes, as returned by `decide.node_probs`.
             target: (n,) true class positions.
             taxonomy: The tree.
+            share_ratios: (K,) the share of each class in new samples, divided by its share in the calibration samples. None if
+                they have the same shares.
 
         Returns:
             The object itself.
@@ -158,20 +111,28 @@ class GuaranteedFallback:
         check_target("target", target, len(node_probs), len(taxonomy.leaves))
         nodes, probs = ways_down(node_probs.detach().double(), taxonomy)
         scores = wrong_up_to(nodes, probs, target, taxonomy)
+        weights, most = None, 1.0
+        if share_ratios is not None:
+            weights, most = self._weights(share_ratios, target, len(taxonomy.leaves))
         if self.by == "all":
             _check_enough(len(scores), self.alpha, self.confidence)
-            self.thresholds = {taxonomy.names[0]: threshold_of(scores, self.alpha, self.confidence)}
+            found = self._threshold(scores, weights, most)
+            if math.isnan(found):
+                raise InputError(
+                    f"share_ratios: too few calibration samples {TOO_FEW}; use more samples, or a larger alpha."
+                )
+            self.thresholds = {taxonomy.names[0]: found}
             return self
         fork = first_fork(taxonomy)
         below = int(taxonomy.depth[fork]) + 1
         predicted = self.by == "predicted"
         subtree = nodes[:, below].cpu().numpy() if predicted else taxonomy.level(below)[target.cpu().numpy()]
         samples_of = {top: torch.from_numpy(subtree == top).to(scores.device) for top in taxonomy.children[fork]}
-        found = {
-            taxonomy.names[top]: threshold_of(scores[samples], self.alpha, self.confidence)
+        by_name = {
+            taxonomy.names[top]: self._threshold(scores[samples], None if weights is None else weights[samples], most)
             for top, samples in samples_of.items()
         }
-        self.thresholds = self._merged(found, taxonomy)
+        self.thresholds = self._merged(by_name, taxonomy, weighted=weights is not None)
         return self
 
     def apply(self, node_probs: Tensor, taxonomy: Taxonomy) -> Tensor:
@@ -212,24 +173,34 @@ class GuaranteedFallback:
         """
         return int(taxonomy.depth[first_fork(taxonomy)]) + 1 if self.by == "predicted" else 0
 
-    def _merged(self, found: dict[str, float], taxonomy: Taxonomy) -> dict[str, float]:
+    def _weights(self, share_ratios: Tensor, target: Tensor, classes: int) -> tuple[Tensor, float]:
+        """Return the weights (n,) of the calibration samples, and the largest one that a new sample may have."""
+        if self.confidence is not None:
+            raise InputError(
+                "confidence: it is known only where new samples have the same class shares; leave one of them out."
+            )
+        ratios = checked_shares("share_ratios", share_ratios, classes).to(target.device)
+        return ratios[target.long()], float(ratios.max())
+
+    def _threshold(self, scores: Tensor, weights: Tensor | None, most: float) -> float:
+        if weights is None:
+            return threshold_of(scores, self.alpha, self.confidence)
+        return weighted_threshold(scores, weights, most, self.alpha)
+
+    def _merged(self, found: dict[str, float], taxonomy: Taxonomy, *, weighted: bool) -> dict[str, float]:
         """Return the thresholds to apply, and report the subtrees that have too few samples."""
         few = [name for name, threshold in found.items() if math.isnan(threshold)]
-        need = (
-            f"{counted(least_samples(self.alpha, self.confidence), 'calibration sample')} that "
-            f"{_promise(self.alpha, self.confidence)} needs"
-        )
+        least = counted(least_samples(self.alpha, self.confidence), "calibration sample")
+        lack = f"fewer than the {least} that {_promise(self.alpha, self.confidence)} needs"
+        problem = f"{listed(few)} {'has' if len(few) == 1 else 'have'} {lack}"
+        if weighted:
+            problem = f"too few calibration samples of {listed(few)} {TOO_FEW}"
         if few and (self.by == "true" or len(few) == len(found)):
             raise InputError(
-                f"node_probs: {listed(few)} {'has' if len(few) == 1 else 'have'} fewer than the {need}, so no sample could be "
-                'answered; use more samples, a larger alpha or by="all".'
+                f'node_probs: {problem}, so no sample could be answered; use more samples, a larger alpha or by="all".'
             )
         if few:
-            warnings.warn(
-                f"GuaranteedFallback: {listed(few)} {'has' if len(few) == 1 else 'have'} fewer than the {need} and will not be "
-                "answered.",
-                stacklevel=3,
-            )
+            warnings.warn(f"GuaranteedFallback: {problem}; no answer will lie there.", stacklevel=3)
         if self.by == "true":
             return {taxonomy.names[0]: max(found.values())}
         return {name: math.inf if math.isnan(threshold) else threshold for name, threshold in found.items()}
@@ -255,7 +226,22 @@ def threshold_of(scores: Tensor, alpha: float, confidence: float | None = None) 
     place = rank(len(scores), alpha, confidence)
     if place > len(scores):
         return math.nan
-    score = float(scores.double().sort().values[place - 1])
+    return _just_above(float(scores.double().sort().values[place - 1]))
+
+
+def weighted_threshold(scores: Tensor, weights: Tensor, most: float, alpha: float) -> float:
+    """Return the threshold of weighted scores; NaN if there are too few.
+
+    It lies just above the first score up to which the scores have `1 - alpha` of all weights, that of a new sample (`most`)
+    among them.
+    """
+    order = scores.double().argsort()
+    need = (1 - alpha) * (float(weights.sum()) + most) * (1 - ROUNDING)
+    reached = (weights[order].cumsum(0) >= need).nonzero().flatten()
+    return math.nan if not len(reached) else _just_above(float(scores[order[reached[0]]].double()))
+
+
+def _just_above(score: float) -> float:
     if score >= 1:
         return math.inf
     return 0.0 if score < 0 else math.nextafter(score, math.inf)

@@ -72,6 +72,7 @@ def export_model(
     coverage: float | None = None,
     confidence: float | None = None,
     costs: Tensor | None = None,
+    shares: Tensor | None = None,
     force: bool = False,
 ) -> Exported:
     """Write a run with its preprocessing, temperature and decision rule to `.onnx` or `.pt2` (torch.export).
@@ -99,11 +100,12 @@ def export_model(
     Args:
         run: The folder of a finished run, or the result of `labelkin.train`.
         path: The file to write; its suffix chooses the format.
-        decide: "argmax", "crm" or "fallback"; see `Predictor.rule`, also for the next four.
+        decide: "argmax", "crm" or "fallback"; see `Predictor.rule`, also for the next five.
         threshold: The threshold of "fallback".
         coverage: The coverage of "fallback".
         confidence: The confidence of the coverage.
         costs: (K, K) costs for "crm", in the order of the run's classes.
+        shares: (K,) shares or counts of the classes in the new samples, in the order of the run's classes.
         force: Whether to replace a file that this function did not write.
 
     Returns:
@@ -126,7 +128,9 @@ def export_model(
             f"{os.fspath(run)}: {type(predictor.model.objective).__name__} defines no probabilities, which the file must "
             "return, and the run held out no samples to calibrate its scores; train it with --calibration 0.1."
         )
-    rule = predictor.rule(decide, threshold=threshold, coverage=coverage, confidence=confidence, costs=costs)
+    rule = predictor.rule(
+        decide, threshold=threshold, coverage=coverage, confidence=confidence, costs=costs, shares=shares
+    )
     module = Portable(predictor, rule).eval().requires_grad_(False)
     samples = random_samples(predictor, max(CHECKED_BATCHES))
     with torch.no_grad():
@@ -231,6 +235,7 @@ def _about(predictor: Predictor, rule: Rule) -> dict[str, Any]:
         "coverage": None if rule.guarantee is None else 1 - rule.guarantee.alpha,
         "confidence": None if rule.guarantee is None else rule.guarantee.confidence,
         "temperature": rule.temperature,
+        "share_ratios": None if rule.share_ratios is None else rule.share_ratios.tolist(),
         **described_inputs(predictor),
     }
 

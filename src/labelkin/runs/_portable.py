@@ -85,6 +85,7 @@ class Portable(nn.Module):
     scale: Tensor
     places: Tensor
     paths: Tensor
+    log_ratios: Tensor | None
 
     def __init__(self, predictor: Predictor, rule: Rule) -> None:
         super().__init__()
@@ -95,6 +96,7 @@ class Portable(nn.Module):
         self.register_buffer("shift", (predictor.mean * unit).view(shape))
         self.register_buffer("scale", (predictor.std * unit).view(shape))
         self.temperature = rule.temperature
+        self.register_buffer("log_ratios", None if rule.share_ratios is None else rule.share_ratios.log())
         self.rule = TraceableRule(rule)
         tree = predictor.taxonomy
         places = torch.full((len(tree),), -1)
@@ -112,6 +114,8 @@ class Portable(nn.Module):
         scores = self.model.objective.scores(self.model((values - self.shift) / self.scale))
         logits = scores.double().clamp(min=LEAST_SCORE) / self.temperature
         log_probs = torch.log_softmax(logits, -1)
+        if self.log_ratios is not None:
+            log_probs = torch.log_softmax(log_probs + self.log_ratios, -1)
         nodes, probs = self.rule(log_probs.exp())
         found = self.places[nodes]
         return Outputs(log_probs.float(), found, nodes, self.paths[nodes], probs.float(), found < 0)._asdict()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from labelkin._checks import InputError, counted, listed, one_line, refuse_damaged
+from labelkin._checks import InputError, listed, one_line, refuse_damaged
 from labelkin.data import Normalize, SampleFormat, samples_at_once
 from labelkin.decide import Rule, RuleName, class_nodes, explain
 from labelkin.models import Preprocessing
@@ -18,7 +18,7 @@ from labelkin.runs._folder import RunFolder
 from labelkin.runs._kinds import kind_in
 from labelkin.runs._places import located
 from labelkin.runs._run_rule import rule_of_run
-from labelkin.runs._setup import restored_context
+from labelkin.runs._setup import check_setup, restored_context
 from labelkin.runs._spec import RunSpec, accepted_options
 from labelkin.structure import Taxonomy
 from labelkin.training import Calibration, build_model, cpu_batch, prepared_sides
@@ -79,7 +79,7 @@ class Predictor(nn.Module):
             context = restored_context(setup["context"])
             self.shape = tuple(setup["shape"])
             self.samples = SampleFormat(**setup["samples"])
-            _check_setup(setup, len(context.classes), len(context.tree().leaves))
+            check_setup(setup, len(context.classes), len(context.tree().leaves))
             self.costs: Tensor | None = setup.get("costs")
             self.register_buffer("mean", setup["mean"])
             self.register_buffer("std", setup["std"])
@@ -127,6 +127,7 @@ class Predictor(nn.Module):
         coverage: float | None = None,
         confidence: float | None = None,
         costs: Tensor | None = None,
+        shares: Tensor | None = None,
     ) -> Rule:
         """Return a decision rule with the temperature of this run, for `predict`.
 
@@ -143,12 +144,16 @@ class Predictor(nn.Module):
             confidence: The least probability that the held-out samples give this coverage; see `decide.GuaranteedFallback`.
             costs: (K, K) costs by true class (row) and answer (column) for "crm"; by default the costs that the run was trained
                 with, or else the distances in its tree.
+            shares: (K,) shares or counts of the classes in the samples to decide, if they are not those of the training data;
+                see `decide.adjust_shares`. The run measured the former ones on the samples that it held out.
 
         Returns:
             The rule.
         """
         costs = self.costs if costs is None and decide == "crm" else costs
-        return rule_of_run(self, decide, threshold=threshold, coverage=coverage, confidence=confidence, costs=costs)
+        return rule_of_run(
+            self, decide, threshold=threshold, coverage=coverage, confidence=confidence, costs=costs, shares=shares
+        )
 
     @torch.no_grad()
     def predict(
@@ -160,25 +165,31 @@ class Predictor(nn.Module):
         coverage: float | None = None,
         confidence: float | None = None,
         costs: Tensor | None = None,
+        shares: Tensor | None = None,
     ) -> Prediction:
         """Predict the class of each input.
 
         Args:
             inputs: An array or tensor with the training data's shape and range.
-            decide: The name of a rule, as in `rule`, also for the next four; or the result of `rule`, which saves time if
+            decide: The name of a rule, as in `rule`, also for the next five; or the result of `rule`, which saves time if
                 several batches are decided with a coverage.
             threshold: The threshold of "fallback"; 0.5 by default.
             coverage: The coverage of "fallback" in place of a threshold, such as 0.95.
             confidence: The least probability that the held-out samples give this coverage.
             costs: (K, K) costs for "crm".
+            shares: (K,) shares or counts of the classes in the samples to decide.
 
         Returns:
             The answers with their calibrated probabilities.
         """
         if not isinstance(decide, Rule):
-            decide = self.rule(decide, threshold=threshold, coverage=coverage, confidence=confidence, costs=costs)
-        elif any(option is not None for option in (threshold, coverage, confidence, costs)):
-            raise InputError("decide: a rule has its own threshold, coverage and costs; pass them to rule() instead.")
+            decide = self.rule(
+                decide, threshold=threshold, coverage=coverage, confidence=confidence, costs=costs, shares=shares
+            )
+        elif any(option is not None for option in (threshold, coverage, confidence, costs, shares)):
+            raise InputError(
+                "decide: a rule has its own threshold, coverage, costs and shares; pass them to rule() instead."
+            )
         values = _as_tensor(inputs)
         self.check(values)
         parts = [self(part.to(self.mean.device)).float().cpu() for part in torch.split(values, self.at_once)]
@@ -188,6 +199,7 @@ class Predictor(nn.Module):
         if probs is None:
             nodes = class_nodes(scores.argmax(-1), self.taxonomy)
         elif len(scores):
+            probs = decide.adjusted(probs)
             nodes, found = decide.answer(probs)
         else:
             nodes, found = torch.zeros(0, dtype=torch.int64), scores.new_zeros(0)
@@ -247,23 +259,6 @@ class Predictor(nn.Module):
 
     def __repr__(self) -> str:
         return f"Predictor({self.spec.objective} on {self.spec.data}, {len(self.classes)} classes)"
-
-
-def _check_setup(setup: Mapping[str, Any], classes: int, leaves: int) -> None:
-    """Raise an error if the parts of a setup contradict each other or have unexpected types."""
-    shape, mean, std = setup["shape"], setup["mean"], setup["std"]
-    if classes != leaves:
-        raise ValueError(f"it has {classes} classes and a tree with {leaves} leaves")
-    if not all(type(size) is int and size > 0 for size in shape) or len(shape) not in (1, 3):
-        raise ValueError(f"its samples have the shape {shape!r:.40}")
-    if not mean.shape == std.shape == (shape[0],) or not mean.is_floating_point() or not std.is_floating_point():
-        raise ValueError(f"its mean and deviation do not have {counted(shape[0], 'number')}")
-    if not bool((std > 0).all()) or not bool(mean.isfinite().all()):
-        raise ValueError("its mean is not finite, or its deviation is not positive")
-    kinds = {"pixels": bool, "columns": list | None, "image": str | None, "text": str | None, "encoder": dict | None}
-    for name, kind in kinds.items():
-        if not isinstance(setup["samples"].get(name), kind):
-            raise TypeError(f"{name} of its samples is {setup['samples'].get(name)!r:.40}")
 
 
 def _as_tensor(inputs: Any) -> Tensor:

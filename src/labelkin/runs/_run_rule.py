@@ -12,6 +12,11 @@ from labelkin.decide import Rule, RuleName, choose_rule
 from labelkin.runs._folder import RunFolder
 from labelkin.training import LEAST_SCORE, PRIOR
 
+SHARES_DIFFER = ", except for the class shares, which are right"
+HELD_OUT_FOR = {
+    "coverage": ("fit the threshold on", "give a threshold instead"),
+    "shares": ("measure the former shares on", "leave them out"),
+}
 SUGGESTED, MOST = 0.2, 0.5  # shares of the training samples to hold out
 
 if TYPE_CHECKING:
@@ -26,6 +31,7 @@ def rule_of_run(
     coverage: float | None,
     confidence: float | None,
     costs: Tensor | None,
+    shares: Tensor | None,
 ) -> Rule:
     """Return a decision rule of a run; see `Predictor.rule`."""
     default: RuleName = "argmax" if costs is None else "crm"
@@ -37,21 +43,38 @@ def rule_of_run(
             "decide: 'fallback' answers with nodes of a taxonomy, but the tree of this run was built from its data and has no "
             "names; train with a taxonomy, or choose 'argmax' or 'crm'."
         )
-    if name != "argmax" and isnan(predictor.calibration.temperature):
+    if (name != "argmax" or shares is not None) and isnan(predictor.calibration.temperature):
+        need, instead = (
+            ("shares: they need", "leave them out")
+            if name == "argmax"
+            else (f"decide: {name!r} needs", "choose 'argmax'")
+        )
         raise InputError(
-            f"decide: {name!r} needs probabilities, but the objective of this run defines none and too few samples were held "
-            "out to calibrate its scores; choose 'argmax'."
+            f"{need} probabilities, but the objective of this run defines none and too few samples were held out to calibrate "
+            f"its scores; {instead}."
         )
     rule = Rule(name, predictor.taxonomy, costs, threshold, temperature=predictor.calibration.temperature)
-    if coverage is None:
+    if coverage is None and shares is None:
         return rule
-    scores, target = _held_out(predictor.folder)
+    scores, target = _held_out(predictor.folder, "shares" if coverage is None else "coverage")
     logits = scores.double().clamp(min=LEAST_SCORE)
-    return rule.fitted(logits, target, coverage=coverage, confidence=confidence, prior=PRIOR).rule
+    return rule.fitted(
+        logits,
+        target,
+        coverage=coverage,
+        confidence=confidence,
+        temperature=rule.temperature if coverage is None else None,
+        shares=shares,
+        prior=PRIOR,
+    ).rule
 
 
 def caveats(
-    run: str | os.PathLike[str], *, coverage: float | None = None, confidence: float | None = None
+    run: str | os.PathLike[str],
+    *,
+    coverage: float | None = None,
+    confidence: float | None = None,
+    shares: Tensor | None = None,
 ) -> list[str]:
     """Return what to bear in mind about the answers of a finished run: missing calibration, and what a guarantee assumes.
 
@@ -59,6 +82,7 @@ def caveats(
         run: The folder of the run.
         coverage: The coverage of a guarantee, if the answers have one.
         confidence: The confidence of the coverage, if it was given.
+        shares: The class shares of the new samples, if they were given.
     """
     folder = RunFolder(os.fspath(run))
     final = folder.final or {}
@@ -73,18 +97,19 @@ def caveats(
         sure = "on average" if confidence is None else f"with a confidence of {100 * confidence:g} %"
         found.append(
             f"At least {100 * coverage:g} % of the answers are right or the root, {sure}, if the new samples come from the "
-            "same source as the training data; for other samples nothing is guaranteed."
+            f"same source as the training data{SHARES_DIFFER if shares is not None else ''}; for other samples nothing is "
+            "guaranteed."
         )
     return found
 
 
-def _held_out(folder: RunFolder) -> tuple[Tensor, Tensor]:
+def _held_out(folder: RunFolder, argument: str) -> tuple[Tensor, Tensor]:
     """Return the scores and true classes of the samples that the run held out for its calibration."""
     outputs = folder.outputs() if (folder.path / "outputs.safetensors").exists() else {}
     if "calibration_scores" not in outputs:
+        use, instead = HELD_OUT_FOR[argument]
         raise InputError(
-            f"coverage: {folder.path} stores no held-out samples to fit the threshold on; {_how_to_hold_out(folder)}, or "
-            "give a threshold instead."
+            f"{argument}: {folder.path} stores no held-out samples to {use}; {_how_to_hold_out(folder)}, or {instead}."
         )
     return outputs["calibration_scores"], outputs["calibration_target"]
 

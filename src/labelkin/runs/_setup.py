@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from labelkin._checks import InputError
+from labelkin._checks import InputError, counted
 from labelkin._extras import MissingExtra, require
 from labelkin._version import __version__
 from labelkin.objectives import Context
@@ -91,3 +91,20 @@ def tensorboard_log(run: str | os.PathLike[str]) -> Iterator[Callable[[Mapping[s
             writer.flush()
 
         yield log
+
+
+def check_setup(setup: Mapping[str, Any], classes: int, leaves: int) -> None:
+    """Raise an error if the parts of a setup contradict each other or have unexpected types."""
+    shape, mean, std = setup["shape"], setup["mean"], setup["std"]
+    if classes != leaves:
+        raise ValueError(f"it has {classes} classes and a tree with {leaves} leaves")
+    if not all(type(size) is int and size > 0 for size in shape) or len(shape) not in (1, 3):
+        raise ValueError(f"its samples have the shape {shape!r:.40}")
+    if not mean.shape == std.shape == (shape[0],) or not mean.is_floating_point() or not std.is_floating_point():
+        raise ValueError(f"its mean and deviation do not have {counted(shape[0], 'number')}")
+    if not bool((std > 0).all()) or not bool(mean.isfinite().all()):
+        raise ValueError("its mean is not finite, or its deviation is not positive")
+    kinds = {"pixels": bool, "columns": list | None, "image": str | None, "text": str | None, "encoder": dict | None}
+    for name, kind in kinds.items():
+        if not isinstance(setup["samples"].get(name), kind):
+            raise TypeError(f"{name} of its samples is {setup['samples'].get(name)!r:.40}")

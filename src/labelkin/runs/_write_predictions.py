@@ -34,6 +34,7 @@ def write_predictions(
     coverage: float | None = None,
     confidence: float | None = None,
     costs: Tensor | None = None,
+    shares: Tensor | None = None,
     all_probs: bool = False,
     explain: bool = False,
 ) -> int:
@@ -48,11 +49,12 @@ def write_predictions(
         inputs: Images, arrays, tables or folders of images, as `labelkin.data.read_unlabeled` reads them.
         output: The file to write.
         on_error: On an unreadable image: "stop" or "skip".
-        decide: "argmax", "crm" or "fallback"; see `Predictor.rule`, also for the next four.
+        decide: "argmax", "crm" or "fallback"; see `Predictor.rule`, also for the next five.
         threshold: The threshold of "fallback".
         coverage: The coverage of "fallback".
         confidence: The confidence of the coverage.
         costs: (K, K) costs for "crm", in the order of the run's classes.
+        shares: (K,) shares or counts of the classes in the new samples, in the order of the run's classes.
         all_probs: Whether to add a column `p_CLASS` with the probability of each class.
         explain: Whether to add a column `why` with the probabilities along the path, such as "animal 0.93 > dog 0.71".
 
@@ -72,7 +74,9 @@ def write_predictions(
     check_no_overwrite(target, inputs=inputs, run=run, spec=run_spec(run))
     check_replaceable(target, by="labelkin predict", is_ours=_is_ours)
     predictor = load_run(run).to(fastest_device())
-    rule = predictor.rule(decide, threshold=threshold, coverage=coverage, confidence=confidence, costs=costs)
+    rule = predictor.rule(
+        decide, threshold=threshold, coverage=coverage, confidence=confidence, costs=costs, shares=shares
+    )
     for name, wanted in (("all_probs", all_probs), ("explain", explain)):
         if wanted and isnan(predictor.calibration.temperature):
             raise InputError(f"{name}: {os.fspath(run)} has no probabilities; leave it out.")

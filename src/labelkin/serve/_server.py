@@ -30,6 +30,7 @@ def create_app(
     coverage: float | None = None,
     confidence: float | None = None,
     costs: Tensor | None = None,
+    shares: Tensor | None = None,
     hosts: Collection[str] = LOCAL,
     token: str | None = None,
 ) -> "FastAPI":
@@ -41,11 +42,12 @@ def create_app(
 
     Args:
         run: The folder of a finished run on images, texts or rows of features, or the result of `labelkin.train`.
-        decide: "argmax", "crm" or "fallback"; see `labelkin.runs.Predictor.rule`, also for the next four.
+        decide: "argmax", "crm" or "fallback"; see `labelkin.runs.Predictor.rule`, also for the next five.
         threshold: The threshold of "fallback".
         coverage: The coverage of "fallback".
         confidence: The confidence of the coverage.
         costs: (K, K) costs for "crm", in the order of the run's classes.
+        shares: (K,) shares or counts of the classes in the new samples, in the order of the run's classes.
         hosts: The names and addresses that requests may ask for; others are refused, so that no other site can reach the
             server under its own name. "*" stands for all addresses, but for no names.
         token: The token that requests below /api/ must send as `Authorization: Bearer TOKEN`. None if anyone who can reach the
@@ -66,7 +68,9 @@ def create_app(
     from labelkin.serve._app import build_app
 
     predictor = load_run(run)
-    rule = predictor.rule(decide, threshold=threshold, coverage=coverage, confidence=confidence, costs=costs)
+    rule = predictor.rule(
+        decide, threshold=threshold, coverage=coverage, confidence=confidence, costs=costs, shares=shares
+    )
     return build_app(predictor, rule, hosts=hosts, token=token)
 
 
@@ -80,6 +84,7 @@ def serve(
     coverage: float | None = None,
     confidence: float | None = None,
     costs: Tensor | None = None,
+    shares: Tensor | None = None,
     say: Callable[[str], object] = print,
 ) -> None:
     """Serve a run until the process is interrupted.
@@ -91,11 +96,12 @@ def serve(
         run: The folder of a finished run on images, texts or rows of features, or the result of `labelkin.train`.
         host: The address to listen on; "0.0.0.0" for all addresses of the machine.
         port: The port; 0 for any free one.
-        decide: "argmax", "crm" or "fallback"; see `labelkin.runs.Predictor.rule`, also for the next four.
+        decide: "argmax", "crm" or "fallback"; see `labelkin.runs.Predictor.rule`, also for the next five.
         threshold: The threshold of "fallback".
         coverage: The coverage of "fallback".
         confidence: The confidence of the coverage.
         costs: (K, K) costs for "crm", in the order of the run's classes.
+        shares: (K,) shares or counts of the classes in the new samples, in the order of the run's classes.
         say: Called with the line that contains the address.
 
     Example:
@@ -113,6 +119,7 @@ def serve(
         coverage=coverage,
         confidence=confidence,
         costs=costs,
+        shares=shares,
         hosts=allowed_hosts(host),
         token=token,
     )

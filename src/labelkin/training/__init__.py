@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from labelkin.training._build import taxonomy_for as taxonomy_for
     from labelkin.training._checkpoint import Checkpoint as Checkpoint
     from labelkin.training._checkpoint import State as State
+    from labelkin.training._class_table import shares_for as shares_for
     from labelkin.training._cost_files import CostTable as CostTable
     from labelkin.training._cost_files import costs_for as costs_for
     from labelkin.training._cost_files import costs_in_order as costs_in_order
@@ -71,6 +72,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_task": ["Classify", "Place", "Task"],
     },
     internal={
+        "_class_table": ["shares_for"],
         "_cost_files": ["CostTable", "costs_for", "costs_in_order", "read_costs"],
         "_imbalance": ["check_logit_adjustment", "class_weights", "logit_offset"],
         "_partial": ["classify", "WeightedClassify", "node_positions", "standardized_dataset"],
