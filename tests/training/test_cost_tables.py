@@ -139,9 +139,7 @@ def test_training_comparison_and_evaluation_refuse_actions(tmp_path: Path):
     names = [str(k) for k in range(10)]
     rows = [",".join([true, *("0" if true == answer else "1" for answer in names), "0.4"]) for true in names]
     costs = written(tmp_path, "\n".join([",".join(["", *names, "ask"]), *rows]))
-    message = (
-        "costs: expected a column for each class alone, got 'ask' as well; training, comparison and evaluation take no"
-    )
+    message = "costs: expected a column for each class alone, got 'ask' as well; only labelkin audit and labelkin decide"
     with pytest.raises(InputError, match=message):
         costs_for(costs, names)
     quick = ("digits", "--epochs", "1", "--costs", costs)

@@ -17,7 +17,7 @@ from labelkin.objectives import OBJECTIVES
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._kinds import kind_in
 from labelkin.runs._places import located
-from labelkin.runs._run_rule import rule_of_run
+from labelkin.runs._run_rule import check_rule, rule_of_run
 from labelkin.runs._setup import restored_context
 from labelkin.runs._spec import RunSpec, accepted_options
 from labelkin.structure import Taxonomy
@@ -179,6 +179,7 @@ class Predictor(nn.Module):
             decide = self.rule(decide, threshold=threshold, coverage=coverage, confidence=confidence, costs=costs)
         elif any(option is not None for option in (threshold, coverage, confidence, costs)):
             raise InputError("decide: a rule has its own threshold, coverage and costs; pass them to rule() instead.")
+        check_rule(decide, self.taxonomy)
         values = _as_tensor(inputs)
         self.check(values)
         parts = [self(part.to(self.mean.device)).float().cpu() for part in torch.split(values, self.at_once)]

@@ -73,8 +73,8 @@ def costs_for(source: Any, classes: Sequence[str]) -> Tensor:
     table = costs_in_order(read_costs(source), classes)
     if table.actions:
         raise InputError(
-            f"costs: expected a column for each class alone, got {listed(table.actions, 3)} as well; training, comparison and "
-            "evaluation take no answers that are no classes, but labelkin audit, decide, predict, serve and export do."
+            f"costs: expected a column for each class alone, got {listed(table.actions, 3)} as well; only labelkin audit and "
+            "labelkin decide take answers that are no classes."
         )
     return table.costs
 
