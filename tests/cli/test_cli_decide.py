@@ -146,3 +146,9 @@ def test_uncertain_digits_go_to_review(files: Path, tmp_path: Path):
 def write_text(path: Path, text: str) -> Path:
     path.write_text(text)
     return path
+
+
+def test_help_names_actions_only_where_they_are_taken():
+    for command in ("audit", "decide", "predict", "export", "serve"):
+        told = " ".join(call(command, "--help").stdout.replace("│", " ").split())
+        assert ("Columns without a row are answers that are not classes" in told) == (command in ("audit", "decide"))

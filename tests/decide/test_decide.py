@@ -408,6 +408,17 @@ def test_temperature_without_a_best_value_warns(sign: int, end: float):
         assert decide.Temperature().fit(sign * F.one_hot(target).float(), target).value == end
 
 
+@pytest.mark.filterwarnings("ignore:Temperature. the best value is beyond the limit")
+@pytest.mark.parametrize("scale", [10, 100, 400])
+def test_rounding_makes_no_temperature_where_all_samples_are_right(scale: int):
+    for seed in range(40):
+        logits = scale * torch.randn(30, 5, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        for target, end in ((logits.argmax(-1), 1e-3), (logits.argmin(-1), 1e3)):
+            parts = list(zip(logits.split(7), target.split(7), strict=True))
+            assert decide.Temperature().fit(logits, target).value == end
+            assert decide.Temperature().fit_blocks(parts.__iter__).value == end
+
+
 @pytest.mark.parametrize("prior", [None, 0.3])
 def test_temperature_with_weights_is_that_of_repeated_samples(prior: float | None):
     target = torch.arange(40) % 5

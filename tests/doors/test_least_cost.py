@@ -184,6 +184,17 @@ def test_costs_may_be_a_table_of_pandas():
     )
 
 
+def test_a_table_of_pandas_with_a_name_twice_is_refused():
+    pandas = pytest.importorskip("pandas")
+    X, y = iris()
+    for names, says in (
+        (["cat", "cat", "ship"], "index: duplicate name 'cat'"),
+        (["cat", "dog", "ship"], "columns: dup"),
+    ):
+        with pytest.raises(InputError, match=says):
+            bayes(costs=pandas.DataFrame(MATRIX, names, ["cat", "dog", "dog"])).fit(X, y)
+
+
 def test_numbers_as_labels_may_be_named_by_text():
     X, y = iris(np.array([10, 20, 30]))
     by_text = bayes(costs={"10": {"20": 1, "30": 2}, "20": {"10": 1, "30": 5}, "30": {"10": 1, "20": 1}}).fit(X, y)
@@ -311,6 +322,10 @@ def test_a_scorer_by_name_takes_a_class_that_was_not_seen():
         ({"costs": MATRIX[:2]}, r"expected shape \(3, 3\).*'cat', 'dog', 'ship', got \(2, 3\)"),
         ({"costs": {"cat": {}}}, "cost of the answer 'dog' for the true class 'cat'"),
         ({"costs": {"dog": {}}}, "a row of costs for the true class 'cat', got rows for 'dog'"),
+        (
+            {"costs": {true: {**row, "ask": 0.1} for true, row in COSTS.items()}},
+            "a row for each answer, got none for 'ask'; a scikit-learn classifier answers with classes only",
+        ),
         ({"costs": MATRIX * np.nan}, "got 9 NaN or infinite"),
         ({"costs": "cheap"}, "matrix or costs by class name, got 'cheap'"),
         ({"taxonomy": {"animal": ["cat", "dogs"]}}, "no node 'dog' .similar: 'dogs'"),

@@ -8,6 +8,7 @@ import torch
 
 import labelkin
 from labelkin import InputError, Taxonomy
+from labelkin.decide import Rule
 from labelkin.runs import RunFolder, RunSpec, Store, run_id
 from labelkin.training import Settings, costs_for
 from labelkin.training._final_metrics import Calibration, decide_test
@@ -131,6 +132,25 @@ def test_ids_follow_the_content_of_the_costs(costs, tmp_path):
     assert run_id(RunSpec(settings=Settings(costs=str(copy)))) != first
     told = refused("train", "digits", "--objective", "one-hot", "--costs", "nowhere.csv", "--out", tmp_path / "run")
     assert "costs: there is no file 'nowhere.csv'" in told
+
+
+def test_a_run_refuses_rules_whose_answers_are_no_nodes_of_its_tree(costs, tmp_path):
+    call("train", "digits", "--objective", "one-hot", *QUICK, "--out", tmp_path / "run")
+    predictor, inputs = labelkin.load_run(tmp_path / "run"), labelkin.data.load("digits").test.inputs[:5]
+    wide = torch.cat([matrix(), torch.full((10, 1), 0.01, dtype=torch.float64)], 1)
+    with pytest.raises(
+        InputError, match=r"costs: expected shape \(10, 10\), got \(10, 11\); a run answers with classes"
+    ):
+        predictor.predict(inputs, costs=wide)
+    with pytest.raises(InputError, match=r"decide: a run answers with classes .* a rule with the action 'ask'"):
+        predictor.predict(inputs, decide=Rule("crm", predictor.taxonomy, wide, actions=("ask",)))
+    other = predictor.taxonomy.reorder(predictor.classes[::-1])
+    for rule, got in ((Rule("argmax"), "no tree"), (Rule("argmax", other), "another tree")):
+        with pytest.raises(InputError, match=f"decide: expected a rule over the tree of this run, got one with {got}"):
+            predictor.predict(inputs, decide=rule)
+    temperature = predictor.calibration.temperature
+    own = predictor.predict(inputs, decide=Rule("crm", predictor.taxonomy, matrix(), temperature=temperature))
+    assert own.classes == predictor.predict(inputs, costs=matrix()).classes
 
 
 @pytest.mark.parametrize(

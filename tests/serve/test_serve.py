@@ -5,6 +5,7 @@ import json
 import re
 import signal
 from collections.abc import Iterator
+from math import nextafter
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from labelkin.data import read_unlabeled
 from labelkin.runs import load_run
 from labelkin.serve import _inputs as inputs
 from labelkin.serve import create_app
+from labelkin.serve._answer import Answering
 from labelkin.serve._server import listening
 from support.commands import FOUND, PIXELS, refused, start
 from support.later import later_or_skip
@@ -122,6 +124,18 @@ def test_a_photo_gets_the_answers_of_predict(home: Path, client: httpx.Client):
 
 
 @pytest.mark.long
+def test_probabilities_at_the_threshold_get_the_answers_of_predict(photos: Path):
+    """The threshold of a guarantee is that of a sample: one like it is not to be answered."""
+    predictor, digits = load_run(photos / "photos"), labelkin.data.load("digits").test.inputs[:20]
+    probs = predictor.calibration.probs(predictor.predict(digits).scores)
+    assert probs is not None
+    for sample, best in zip(digits.split(1), probs.amax(-1).tolist(), strict=True):
+        for threshold in (best, nextafter(best, 1)):
+            rule = predictor.rule(threshold=threshold)
+            answer = Answering(predictor, rule).answer(sample)["answer"]["name"]
+            assert [answer] == predictor.predict(sample, decide=rule).classes
+
+
 def test_the_page_and_its_description(client: httpx.Client):
     page = client.get("/")
     assert page.status_code == 200

@@ -1103,8 +1103,8 @@ ROOM_MUTANTS = [
     Mutant(
         "decide: the prior of the temperature pushes away from 1",
         "decide/_temperature.py",
-        "expected - true + log_sharpness",
-        "expected - true - log_sharpness",
+        "return expected + log_sharpness",
+        "return expected - log_sharpness",
         f"{CALIBRATED} -k most_probable",
     ),
     Mutant(

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from labelkin import InputError
+from labelkin.decide import least_cost
 from labelkin.training import costs_for, costs_in_order, read_costs
 from support.commands import refused
 
@@ -73,6 +74,19 @@ def test_a_frame_without_names_is_a_matrix_and_a_mapping_may_be_square():
     assert costs_for(named, ["a", "b"]).tolist() == [[0, 1], [4, 0]]  # by name, not by position
 
 
+def test_numbers_are_read_however_they_lie_in_memory():
+    numbers = np.array([[0, 1], [4, 0]])
+    for given in (numbers[::-1, ::-1][::-1, ::-1], numbers.T.copy().T, numbers.astype(">f8")):
+        assert read_costs(given).costs.tolist() == [[0, 1], [4, 0]]
+    assert read_costs(numbers[::-1, ::-1]).costs.tolist() == [[0, 4], [1, 0]]
+    assert least_cost(torch.tensor([[0.3, 0.7]]), numbers[::-1, ::-1]).tolist() == [0]
+    assert least_cost(torch.tensor([[0.3, 0.7]]), numbers).tolist() == [1]
+    for index in (["a", "b"], None):  # columns of several dtypes
+        assert read_costs(Frame(numbers.astype(object), index, index)).costs.tolist() == [[0, 1], [4, 0]]
+    with pytest.raises(InputError, match="expected a DataFrame of numbers, got a cell that is none"):
+        read_costs(Frame(np.array([[0, "x"], [4, 0]], dtype=object), ["a", "b"], ["a", "b"]))
+
+
 def test_a_table_of_pandas_is_read_by_name():
     pandas = pytest.importorskip("pandas")
     found = read_costs(pandas.DataFrame(FRAME.numbers, ["cat", "dog"], ["dog", "ask", "cat", "wait"]))
@@ -131,6 +145,10 @@ def test_matrices_without_names_for_their_actions_are_refused(tmp_path: Path):
         read_costs(npz(tmp_path, costs=wide, classes=["cat", "dog"], actions=["cat"]))
     with pytest.raises(InputError, match="no cost of the answer 'ask' for the true class 'dog'; add it"):
         read_costs({"cat": {"dog": 1, "ask": 2}, "dog": {"cat": 1}})
+    with pytest.raises(InputError, match="names: duplicate name '1'"):
+        read_costs({1: {"2": 3}, "1": {"2": 5}, "2": {"1": 1}})
+    with pytest.raises(InputError, match="names: duplicate name '2'"):
+        read_costs({"1": {2: 3, "2": 5}, "2": {"1": 1}})
     with pytest.raises(InputError, match=r"expected a mapping {true class: {answer: cost}}, got 1 for 'cat'"):
         read_costs({"cat": 1, "dog": 2})
 
@@ -140,7 +158,7 @@ def test_training_comparison_and_evaluation_refuse_actions(tmp_path: Path):
     rows = [",".join([true, *("0" if true == answer else "1" for answer in names), "0.4"]) for true in names]
     costs = written(tmp_path, "\n".join([",".join(["", *names, "ask"]), *rows]))
     message = (
-        "costs: expected a column for each class alone, got 'ask' as well; training, comparison and evaluation do not"
+        "costs: expected a column for each class alone, got 'ask' as well; only labelkin audit and labelkin decide"
     )
     with pytest.raises(InputError, match=message):
         costs_for(costs, names)

@@ -56,7 +56,7 @@ class FileDecisions(NamedTuple):
         temperature: The number that logits were divided by; 1 if it was neither given nor fitted.
         thresholds: The thresholds of the guarantee by node; None without one.
         shifted: Whether the samples differ from the labeled ones; None without them, or with class shares.
-        actions: Decisions for each action, an answer that is no class; None if the costs have none.
+        actions: Decisions for each action, an answer that is not a class; None if the costs have none.
 
     Example:
         >>> from labelkin.audit import FileDecisions

@@ -7,15 +7,13 @@ from typer import Option
 
 from labelkin.cli._option_groups import words
 
-COSTS_HELP = (
-    "Cost matrix with names, .csv or .npz: rows are true classes, columns answers. Columns without a row are answers that are "
-    "no classes, such as 'ask a person'."
-)
+COSTS_HELP = "Cost matrix with names, .csv or .npz: rows are true classes, columns answers."
+ACTIONS_HELP = "Columns without a row are answers that are not classes, such as 'ask a person'."
 GUARANTEE, FILE = "Fallback", "File"
 
 # Of `audit` and `decide`, which read files of predictions.
 Tree = Annotated[str | None, Option(help="Class tree: a file, 'wordnet' or a built-in tree.", metavar="FILE|NAME")]
-Costs = Annotated[Path | None, Option(help=COSTS_HELP, metavar="FILE")]
+Costs = Annotated[Path | None, Option(help=f"{COSTS_HELP} {ACTIONS_HELP}", metavar="FILE")]
 Target = Annotated[
     str | None, Option(help="Array or column of true classes. Default: target, label or y.", rich_help_panel=FILE)
 ]

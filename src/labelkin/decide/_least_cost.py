@@ -210,13 +210,18 @@ def rounding_of(costs: Costs, classes: int) -> float:
     if isinstance(costs, Taxonomy):
         levels = largest = 2 * int(costs.depth.max())  # no distance is longer than twice the depth
     else:
-        largest = float(torch.as_tensor(costs).detach().double().abs().max())  # truth values have no abs
+        largest = float(as_matrix(costs).detach().double().abs().max())  # truth values have no abs
     return 4 * (classes + levels + 2) * torch.finfo(torch.float64).eps * largest
+
+
+def as_matrix(costs: Tensor | npt.NDArray[np.floating[Any]]) -> Tensor:
+    """Return costs as a tensor; an array may be reversed."""
+    return torch.as_tensor(np.ascontiguousarray(costs) if isinstance(costs, np.ndarray) else costs)
 
 
 def _checked(costs: Tensor | npt.NDArray[np.floating[Any]], probs: Tensor) -> Tensor:
     try:
-        matrix = torch.as_tensor(costs).to(probs.device, torch.float64)
+        matrix = as_matrix(costs).to(probs.device, torch.float64)
     except (TypeError, ValueError, RuntimeError):
         raise InputError(
             f"costs: expected a labelkin.Taxonomy or costs of shape (classes, answers), got {costs!r:.60}."

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from labelkin._arrays import ranked
 from labelkin._checks import InputError, check_count
-from labelkin.decide._least_cost import least_cost_top_k
+from labelkin.decide._least_cost import as_matrix, least_cost_top_k
 from labelkin.decide._validation import check_probs, check_target
 from labelkin.structure import DistanceKind, Taxonomy
 
@@ -126,5 +126,5 @@ def _decided(
         if (actions := positions >= size).any():
             found = np.where(actions, nan, found)
         distances = torch.from_numpy(found).to(classes.device)
-    paid = None if costs is None else torch.as_tensor(costs).to(classes.device)[target.long(), answer]
+    paid = None if costs is None else as_matrix(costs).to(classes.device)[target.long(), answer]
     return Decided(classes, answer == target, distances, paid)

@@ -68,9 +68,8 @@ class Temperature:
         values = logits.detach().double()
         counts = torch.ones_like(values[:, 0]) if weight is None else _checked_weight(weight, values)
         weakness = inf if prior is None else float(counts.sum()) * prior**2
-        share = counts / counts.sum()
-        true = share @ values.gather(-1, target.long().unsqueeze(-1)).squeeze(-1)
-        return self._search(lambda: iter([(values, share)]), float(true), weakness)
+        part = (_over_the_true(values, target), counts / counts.sum())
+        return self._search(lambda: iter([part]), weakness)
 
     def fit_blocks(self, blocks: Callable[[], Iterable[tuple[Tensor, Tensor]]]) -> Self:
         """Find the temperature as `fit` does, on samples that do not fit in memory.
@@ -92,43 +91,43 @@ class Temperature:
             >>> abs(found - Temperature().fit(logits, target).value) < 1e-9
             True
         """
-        count, true = 0, 0.0
+        count = 0
         start: float | None = None
         for logits, target in blocks():
             check_logits("logits", logits)
             check_target("target", target, len(logits), logits.shape[-1])
             start = start if count else _log_sharpness(logits, target)
             count += len(logits)
-            true += float(logits.detach().double().gather(-1, target.long().unsqueeze(-1)).sum())
         if not count:
             raise InputError("blocks: expected at least one sample, got none.")
 
         def shares() -> Iterator[tuple[Tensor, Tensor]]:
-            for logits, _ in blocks():
+            for logits, target in blocks():
                 yield (
-                    logits.detach().double(),
+                    _over_the_true(logits.detach().double(), target),
                     torch.full((len(logits),), 1 / count, dtype=torch.float64, device=logits.device),
                 )
 
-        found = None if start is None else _newton(shares, true / count, start)
+        found = None if start is None else _newton(shares, start)
         if found is None:
-            return self._search(shares, true / count, inf)
+            return self._search(shares, inf)
         self.value = exp(-found)
         return self
 
-    def _search(self, blocks: Callable[[], Iterator[tuple[Tensor, Tensor]]], true: float, weakness: float) -> Self:
-        """Find the temperature from blocks of logits with the share of each sample, and the mean logit of the true class."""
+    def _search(self, blocks: Callable[[], Iterator[tuple[Tensor, Tensor]]], weakness: float) -> Self:
+        """Find the temperature from blocks of logits, less that of the true class, with the share of each sample."""
 
         def slope(log_sharpness: float) -> float:
             """Return the slope in `1 / value` of the loss: the expected logit minus that of the true class.
 
-            The prior adds `log(value) ** 2 / (2 * weakness)` to the mean loss.
+            If all samples are right, no term is above 0, so that rounding cannot make a root where there is none. The prior
+            adds `log(value) ** 2 / (2 * weakness)` to the mean loss.
             """
             expected = 0.0
             for values, share in blocks():
                 sharper = torch.softmax(values * exp(log_sharpness), -1)
                 expected += float(share @ (sharper * values).sum(-1))
-            return expected - true + log_sharpness * exp(-log_sharpness) / weakness
+            return expected + log_sharpness * exp(-log_sharpness) / weakness
 
         low, high = -log(HOTTEST), -log(COLDEST)
         if slope(low) >= 0:
@@ -162,6 +161,11 @@ class Temperature:
         return value
 
 
+def _over_the_true(logits: Tensor, target: Tensor) -> Tensor:
+    """Return logits (n, K) minus that of the true class of each sample, which leaves the softmax as it is."""
+    return logits - logits.gather(-1, target.long().unsqueeze(-1))
+
+
 def _log_sharpness(logits: Tensor, target: Tensor) -> float | None:
     """Return the negative logarithm of the temperature of some samples; None if it is at a limit."""
     with warnings.catch_warnings():
@@ -170,11 +174,11 @@ def _log_sharpness(logits: Tensor, target: Tensor) -> float | None:
     return None if value in (None, COLDEST, HOTTEST) else -log(value)
 
 
-def _newton(blocks: Callable[[], Iterator[tuple[Tensor, Tensor]]], true: float, start: float) -> float | None:
+def _newton(blocks: Callable[[], Iterator[tuple[Tensor, Tensor]]], start: float) -> float | None:
     """Find the logarithm of the sharpness by Newton's method from a good guess; None if it does not converge at once.
 
-    The slope of the loss is the expected logit minus that of the true class. It rises by the variance of the logits times the
-    sharpness, and crosses 0 once.
+    The slope of the loss is the expected logit minus that of the true class, which `blocks` subtracted. It rises by the
+    variance of the logits times the sharpness, and crosses 0 once.
     """
     at = start
     for _ in range(MOST_STEPS):
@@ -184,7 +188,7 @@ def _newton(blocks: Callable[[], Iterator[tuple[Tensor, Tensor]]], true: float, 
             mean = (sharper * values).sum(-1, keepdim=True)
             expected += float(share @ mean.squeeze(-1))
             rise += float(share @ (sharper * (values - mean).square()).sum(-1)) * exp(at)
-        step = (expected - true) / rise if rise > 0 else inf
+        step = expected / rise if rise > 0 else inf
         at -= step
         if not abs(at - start) < FARTHEST:
             return None

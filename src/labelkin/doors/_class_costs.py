@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelkin._checks import InputError, listed
+from labelkin._checks import InputError, check_names, listed
 from labelkin.doors._training_inputs import given_tree
 from labelkin.structure import Taxonomy
 
@@ -46,6 +46,8 @@ def cost_matrix(costs: Any, classes: npt.NDArray[Any]) -> Matrix:
            [50.,  0.]])
     """
     by_name = _by_name(costs)
+    if by_name is not None:
+        _check_no_actions(by_name)
     matrix = _numbers(costs) if by_name is None else _numbers(_in_order(by_name, classes.tolist()))
     if matrix.shape != (len(classes), len(classes)):
         raise InputError(
@@ -63,6 +65,8 @@ def cost_matrix(costs: Any, classes: npt.NDArray[Any]) -> Matrix:
 def _by_name(costs: Any) -> Mapping[Any, Any] | None:
     """Return the rows of a mapping or of a pandas DataFrame as mappings; None for an array."""
     if hasattr(costs, "columns") and hasattr(costs, "to_dict"):
+        for axis, labels in (("index", costs.index), ("columns", costs.columns)):
+            check_names(f"costs: {axis}", [str(label) for label in labels])
         rows: Mapping[Any, Any] = costs.to_dict(orient="index")
         return rows
     return costs if isinstance(costs, Mapping) else None
@@ -71,6 +75,18 @@ def _by_name(costs: Any) -> Mapping[Any, Any] | None:
 def _in_order(rows: Mapping[Any, Any], classes: list[Any]) -> list[list[Any]]:
     """Return the costs of the classes in their order; a right answer costs 0 unless its cost is given."""
     return [[_answer(_row(rows, true), true, answer) for answer in classes] for true in classes]
+
+
+def _check_no_actions(rows: Mapping[Any, Any]) -> None:
+    """Refuse answers without a row: a classifier cannot give them, and without them the decisions are others."""
+    known = {*rows, *map(str, rows)}
+    given = dict.fromkeys(answer for row in rows.values() if isinstance(row, Mapping) for answer in row)
+    actions = [answer for answer in given if answer not in known and str(answer) not in known]
+    if actions:
+        raise InputError(
+            f"costs: expected a row for each answer, got none for {listed(actions)}; a scikit-learn classifier answers with "
+            "classes only. For answers that are not classes, use labelkin.decide.least_cost with a (K, A) matrix."
+        )
 
 
 def _row(rows: Mapping[Any, Any], true: Any) -> Mapping[Any, Any]:

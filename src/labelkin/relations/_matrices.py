@@ -112,4 +112,5 @@ def _from_array(argument: str, values: Any) -> Tensor:
         raise InputError(
             f"{argument}: expected an array of numbers with rows of one length, got {type(values).__name__}."
         )
-    return torch.tensor(array)
+    native = array.dtype.newbyteorder("=")
+    return torch.tensor(np.array(array, native, order="C"))  # torch takes no reversed rows or bytes

@@ -17,7 +17,7 @@ from labelkin.objectives import OBJECTIVES
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._kinds import kind_in
 from labelkin.runs._places import located
-from labelkin.runs._run_rule import rule_of_run
+from labelkin.runs._run_rule import check_rule, rule_of_run
 from labelkin.runs._setup import check_setup, restored_context
 from labelkin.runs._spec import RunSpec, accepted_options
 from labelkin.structure import Taxonomy
@@ -190,16 +190,16 @@ class Predictor(nn.Module):
             raise InputError(
                 "decide: a rule has its own threshold, coverage, costs and shares; pass them to rule() instead."
             )
+        check_rule(decide, self.taxonomy)
         values = _as_tensor(inputs)
         self.check(values)
         parts = [self(part.to(self.mean.device)).float().cpu() for part in torch.split(values, self.at_once)]
         scores = torch.cat(parts)
-        probs = self.calibration._replace(temperature=decide.temperature).probs(scores)
+        probs = self.probs(scores, decide)
         found: Tensor | None = None
         if probs is None:
             nodes = class_nodes(scores.argmax(-1), self.taxonomy)
         elif len(scores):
-            probs = decide.adjusted(probs)
             nodes, found = decide.answer(probs)
         else:
             nodes, found = torch.zeros(0, dtype=torch.int64), scores.new_zeros(0)
@@ -213,6 +213,11 @@ class Predictor(nn.Module):
             None if probs is None else probs.float(),
             nodes,
         )
+
+    def probs(self, scores: Tensor, rule: Rule) -> Tensor | None:
+        """Return the probabilities (n, K) that a rule decides by, in float64: rounded ones may cross a threshold."""
+        found = self.calibration._replace(temperature=rule.temperature).probs(scores)
+        return None if found is None else rule.adjusted(found)
 
     def explain(self, predicted: Prediction) -> list[str | None]:
         """Return the probabilities along the path to each answer, such as "animal 0.93 > dog 0.71".

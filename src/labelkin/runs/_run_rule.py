@@ -10,6 +10,7 @@ from labelkin._checks import InputError
 from labelkin.data import LEAST_CALIBRATION
 from labelkin.decide import Rule, RuleName, choose_rule
 from labelkin.runs._folder import RunFolder
+from labelkin.structure import Taxonomy
 from labelkin.training import LEAST_SCORE, PRIOR
 
 SHARES_DIFFER = ", except for the class shares, which are right"
@@ -18,6 +19,7 @@ HELD_OUT_FOR = {
     "shares": ("measure the former shares on", "leave them out"),
 }
 SUGGESTED, MOST = 0.2, 0.5  # shares of the training samples to hold out
+NO_ACTIONS = "a run answers with classes and nodes of its tree"
 
 if TYPE_CHECKING:
     from labelkin.runs._predictor import Predictor
@@ -38,6 +40,11 @@ def rule_of_run(
     name = choose_rule(decide, default=default, coverage=coverage, threshold=threshold, confidence=confidence)
     if costs is not None and name != "crm":
         raise InputError(f"costs: apply to the rule 'crm', got {name!r}; leave them out, or choose 'crm'.")
+    if costs is not None and costs.ndim == 2 and costs.shape[1] > len(costs):
+        raise InputError(
+            f"costs: expected shape ({len(costs)}, {len(costs)}), got {tuple(costs.shape)}; {NO_ACTIONS}, so leave out the "
+            "columns of answers that are not classes."
+        )
     if name == "fallback" and predictor.tree_built:
         raise InputError(
             "decide: 'fallback' answers with nodes of a taxonomy, but the tree of this run was built from its data and has no "
@@ -67,6 +74,21 @@ def rule_of_run(
         shares=shares,
         prior=PRIOR,
     ).rule
+
+
+def check_rule(rule: Rule, taxonomy: Taxonomy) -> None:
+    """Refuse a rule whose answers are not nodes of the tree of a run, and would be read as other nodes."""
+    if rule.taxonomy != taxonomy:
+        raise InputError(
+            "decide: expected a rule over the tree of this run, got one with "
+            f"{'no tree' if rule.taxonomy is None else 'another tree'}; use the result of rule(), or pass the run's `taxonomy` "
+            "to the rule."
+        )
+    if rule.actions:
+        raise InputError(
+            f"decide: {NO_ACTIONS}, got a rule with the action {rule.actions[0]!r}; pass the `all_probabilities` of a "
+            "prediction to the rule's `answer` instead."
+        )
 
 
 def caveats(

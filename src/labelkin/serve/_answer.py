@@ -42,7 +42,7 @@ class Answering:
         `tree` the nodes of the tree that are probable at all. Probabilities are None if the run defines none.
         """
         found = self.predictor.predict(inputs, decide=self.rule)
-        probs = None if found.all_probabilities is None else _probs(found)
+        probs = self.predictor.probs(found.scores, self.rule)
         assert found.nodes is not None
         if probs is None:
             answers = {self.rule.name: self._described(self.rule.name, Answers(found.nodes, found.scores[:, 0]), None)}
@@ -52,7 +52,7 @@ class Answering:
             "answer": answers[self.rule.name],
             "rules": answers,
             "best": self._best(found),
-            "tree": self._tree(found),
+            "tree": self._tree(probs),
         }
 
     def _described(self, name: RuleName, found: Answers, probs: Tensor | None) -> dict[str, Any]:
@@ -77,12 +77,12 @@ class Answering:
             for k in order
         ]
 
-    def _tree(self, found: Prediction) -> list[dict[str, Any]] | None:
+    def _tree(self, probs: Tensor | None) -> list[dict[str, Any]] | None:
         """Return the probable nodes below the root, each before its children, the more probable of two siblings first."""
-        if found.all_probabilities is None or self.predictor.tree_built:
+        if probs is None or self.predictor.tree_built:
             return None
         tree = self.predictor.taxonomy
-        below = decide.node_probs(_probs(found), tree)[0].tolist()
+        below = decide.node_probs(probs, tree)[0].tolist()
         likely = sorted(range(1, len(tree)), key=lambda node: -below[node])[:MOST_SHOWN]
         shown = {node for node in likely if below[node] >= LEAST_SHOWN}
         rows: list[dict[str, Any]] = []
@@ -95,10 +95,3 @@ class Answering:
             children = [int(child) for child in tree.children[node] if int(child) in shown]
             waiting += sorted(children, key=lambda child: below[child])
         return rows
-
-
-def _probs(found: Prediction) -> Tensor:
-    """Return the probabilities in float64, with rows that sum to 1."""
-    assert found.all_probabilities is not None
-    probs = found.all_probabilities.double()
-    return probs / probs.sum(-1, keepdim=True)

@@ -73,8 +73,8 @@ def costs_for(source: Any, classes: Sequence[str]) -> Tensor:
     table = costs_in_order(read_costs(source), classes)
     if table.actions:
         raise InputError(
-            f"costs: expected a column for each class alone, got {listed(table.actions, 3)} as well; training, comparison and "
-            "evaluation do not take answers that are not classes, but labelkin audit, decide, predict, serve and export do."
+            f"costs: expected a column for each class alone, got {listed(table.actions, 3)} as well; only labelkin audit and "
+            "labelkin decide take answers that are not classes."
         )
     return table.costs
 
@@ -108,8 +108,8 @@ def _given(source: Any) -> CostTable:
     names = [plain_names(getattr(source, axis, None)) for axis in ("index", "columns")]
     if all(isinstance(axis, list) for axis in names) and names != [list(range(len(axis))) for axis in names]:
         rows, columns = ([str(name) for name in axis] for axis in names)
-        return _arranged("costs", rows, columns, source.to_numpy())
-    costs = read_numbers("costs", source)
+        return _arranged("costs", rows, columns, _numbers_of(source))
+    costs = read_numbers("costs", _numbers_of(source) if all(isinstance(axis, list) for axis in names) else source)
     if costs.ndim == 2 and 2 <= len(costs) < costs.shape[1]:
         raise InputError(
             f"costs: expected names for the columns after the {len(costs)} classes, which are answers but no classes, got a "
@@ -119,6 +119,17 @@ def _given(source: Any) -> CostTable:
     return CostTable(None, _checked("costs", read_square("costs", costs)))
 
 
+def _numbers_of(frame: Any) -> Any:
+    """Return the numbers of a DataFrame, also where columns of several dtypes or with missing values become objects."""
+    numbers = frame.to_numpy()
+    if numbers.dtype != object:
+        return numbers
+    try:
+        return numbers.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"costs: expected a DataFrame of numbers, got a cell that is none ({error}).") from None
+
+
 def _from_mapping(source: Mapping[Any, Any]) -> CostTable:
     rows = {str(true): row for true, row in source.items()}
     odd = next((true for true, row in rows.items() if not isinstance(row, Mapping)), None)
@@ -126,6 +137,8 @@ def _from_mapping(source: Mapping[Any, Any]) -> CostTable:
         raise InputError(
             f"costs: expected a mapping {{true class: {{answer: cost}}}}, got {rows[odd]!r:.60} for {odd!r}."
         )
+    for keys in (source, *rows.values()):
+        check_names("costs: names", [str(name) for name in keys], least=0)
     by_row = {true: {true: 0.0} | {str(answer): cost for answer, cost in row.items()} for true, row in rows.items()}
     columns = list(dict.fromkeys([*rows, *(answer for row in by_row.values() for answer in row)]))
     for true, row in by_row.items():
