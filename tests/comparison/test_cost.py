@@ -141,6 +141,15 @@ def test_it_says_whether_seeds_or_test_data_are_needed():
     assert verdict_of(ONE_HOT, row("a", -0.05, 0.03)).endswith(neither)
 
 
+def test_what_is_needed_concerns_the_objective_that_the_verdict_names():
+    """One that is closer to being shown, but costs more, answered a question that nobody had asked."""
+    cheapest = row("a", -0.05, 0.01, cost_samples_to_settle=5000)
+    said = verdict_of(ONE_HOT, cheapest, row("b", -0.04, 0.03, cost_seeds_to_settle=9))
+    assert "cheapest: a" in said
+    assert "More seeds would not show the difference of a;" in said
+    assert "difference of b" not in said
+
+
 def test_a_single_sample_that_makes_the_difference_is_named():
     said = verdict_of(ONE_HOT, row("a", -0.15, -0.05, cost_largest_share=0.6))
     assert "One test sample makes up 60 % of the difference of a; test on more samples" in said
