@@ -90,6 +90,7 @@ def choose_rule(
     confidence: float | None,
     threshold: float | None,
     labeled: bool,
+    by: GuaranteeKind,
 ) -> RuleName:
     """Return the rule, and refuse options that contradict it or each other."""
     rule = decide.choose_rule(
@@ -106,6 +107,8 @@ def choose_rule(
         raise InputError(
             "labeled: a coverage needs samples with true classes that the model was not trained on; pass --labeled FILE."
         )
+    if coverage is None and by != "all":
+        raise InputError("by: it is that of a coverage, which is missing; add one, such as 0.95 (--coverage 0.95).")
     if rule == "crm" and not (tree or costs):
         raise InputError("taxonomy: the rule 'crm' needs costs; pass --taxonomy or --costs, or --rule argmax.")
     return rule
