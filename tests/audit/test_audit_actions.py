@@ -202,6 +202,17 @@ def test_text_page_and_json_have_the_actions(tmp_path: Path):
     )
 
 
+def test_distances_are_said_to_be_those_of_classes(tmp_path: Path):
+    """An action has no distance, so the mean distance falls as hard samples go to it; it was called that of all decisions."""
+    note = "severity and distance@1: from all samples to those that get a class"
+    for tree in (True, False):
+        found = audited(tree=tree)
+        assert (note in str(found)) is tree
+        page = write_audit_page(found, tmp_path / "page.html").read_text()
+        assert ("distance, samples that get a class" in page) is tree
+        assert "distance, all decisions" not in page
+
+
 def test_labels_alone_and_names_that_do_not_fit():
     labels = audit({"target": ["1", "2", "2"], "predicted": ["1", "2", "1"]}, costs=by_name(), classes=NAMES)
     assert labels.cost is not None

@@ -21,6 +21,7 @@ ACTION_NOTES = (
     "accuracy: an action is no right answer; accuracy of classes: from all samples to those that get a class",
     "cost by actions: from the class to the answer of least expected cost",
 )
+DISTANCE_NOTE = "mistake severity and distance@1: from all samples to those that get a class"
 COST_OF_CONFUSION = {"costs": "cost", "taxonomy": "distance in the taxonomy", "times": "count"}
 COST_COLUMNS: dict[str, tuple[str, ...]] = {"costs": ("cost", "total"), "taxonomy": ("distance", "total"), "times": ()}
 
@@ -198,7 +199,10 @@ def _crm(found: Crm) -> list[str]:
     )
     rows = [(name, change(value, ".4f"), verdict(value)) for name, value in measured if value is not None]
     lines += [*table(rows), "  in parentheses: the change and its 95 % interval, paired over samples"]
-    return [*lines, *(f"  {note}" for note in ACTION_NOTES)] if found.actions else lines
+    if not found.actions:
+        return lines
+    notes = ACTION_NOTES if found.severity is None else (*ACTION_NOTES, DISTANCE_NOTE)
+    return [*lines, *(f"  {note}" for note in notes)]
 
 
 def _become(count: int) -> str:

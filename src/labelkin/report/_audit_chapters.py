@@ -103,7 +103,7 @@ def _decisions(best: Crm) -> Listing:
         "cost": best.cost,
         "cost, from classes alone to all answers": best.cost_by_actions,
         "distance, mistakes only (severity)": best.severity,
-        "distance, all decisions": best.distance_at_1,
+        "distance, samples that get a class" if best.actions else "distance, all decisions": best.distance_at_1,
         "distance, five best classes": best.distance_at_5,
         "accuracy, an action is no right answer" if best.actions else "accuracy": best.accuracy,
         "accuracy, samples that get a class": best.accuracy_of_classes,
