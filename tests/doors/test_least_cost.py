@@ -18,6 +18,7 @@ from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict, cross_val_score
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -326,6 +327,8 @@ def test_bad_parameters_are_named(params: dict[str, Any], sentence: str):
 
 
 def test_an_estimator_without_usable_scores_is_named():
+    with pytest.raises(InputError, match="predict_proba or decision_function, got StandardScaler"):
+        LeastCostClassifier(StandardScaler()).fit(*iris())
     X, y = load_digits(return_X_y=True)
     with pytest.raises(InputError, match="estimator: expected a classifier with predict_proba or decision_function"):
         LeastCostClassifier(_OnlyPredicts()).fit(X, y)
