@@ -143,7 +143,8 @@ def test_training_comparison_and_evaluation_refuse_actions(tmp_path: Path):
     rows = [",".join([true, *("0" if true == answer else "1" for answer in names), "0.4"]) for true in names]
     costs = written(tmp_path, "\n".join([",".join(["", *names, "ask"]), *rows]))
     message = (
-        "costs: expected a column for each class alone, got 'ask' as well; training, comparison and evaluation take no"
+        "costs: expected a column for each class alone, got 'ask' as well; training, comparison and evaluation take no "
+        "answers that are no classes, and neither do predict, serve and export; labelkin audit and decide do, on files"
     )
     with pytest.raises(InputError, match=message):
         costs_for(costs, names)

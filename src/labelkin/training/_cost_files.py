@@ -74,7 +74,8 @@ def costs_for(source: Any, classes: Sequence[str]) -> Tensor:
     if table.actions:
         raise InputError(
             f"costs: expected a column for each class alone, got {listed(table.actions, 3)} as well; training, comparison and "
-            "evaluation take no answers that are no classes, but labelkin audit, decide, predict, serve and export do."
+            "evaluation take no answers that are no classes, and neither do predict, serve and export; labelkin audit and "
+            "decide do, on files of scores."
         )
     return table.costs
 
