@@ -607,6 +607,17 @@ def test_objectives_are_listed_with_their_options():
         assert word in found["semantic-smoothing"]["words"]["relation"]
 
 
+def test_the_demo_looks_for_a_way_to_its_page_before_it_trains(tmp_path, monkeypatch):
+    """A missing package, or a page that is not labelkin's, was found after all twelve runs."""
+    monkeypatch.setattr("labelkin.comparison._demo.compare_plan", lambda *a, **k: pytest.fail("it trains"))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "report.html").write_text("my own")
+    assert "exists and was not written by labelkin" in refused("demo", "--out", tmp_path / "mine")
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    told = refused("demo", "--out", tmp_path / "new")
+    assert told == "Error: the report needs plotly, which is not installed: pip install 'labelkin[report]'\n"
+
+
 @pytest.mark.slow
 def test_the_demo_keeps_finished_runs_and_forgets_its_own_alone(tmp_path, monkeypatch):
     from labelkin.comparison import _demo as demo
