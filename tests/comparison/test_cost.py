@@ -137,6 +137,8 @@ def test_it_says_whether_seeds_or_test_data_are_needed():
     assert verdict_of(ONE_HOT, seeds).endswith("About 9 seeds would show the difference of a if it is this large.")
     samples = row("a", -0.05, 0.03, cost_samples_to_settle=5000)
     assert "more test data is what is needed: about 5,000 test samples with 3 seeds" in verdict_of(ONE_HOT, samples)
+    exact = row("a", -0.05, 0.03, cost_samples_to_settle=18473)
+    assert "about 19,000 test samples" in verdict_of(ONE_HOT, exact)  # an estimate has no five digits
     neither = "Neither more seeds nor more test data alone would show a difference like that of a; use both."
     assert verdict_of(ONE_HOT, row("a", -0.05, 0.03)).endswith(neither)
 

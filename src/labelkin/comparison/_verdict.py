@@ -76,8 +76,14 @@ def settle_advice(open_rows: Sequence[tuple[str, int, int | None, int | None]], 
         return f"Neither more seeds nor more test data alone would show a difference like that of {label}; use both."
     return (
         f"More seeds would not show the difference of {label}; more test data is what is needed: about "
-        f"{counted(samples, 'test sample')} with {counted(runs, 'seed')} if it is this large."
+        f"{counted(_rounded_up(samples), 'test sample')} with {counted(runs, 'seed')} if it is this large."
     )
+
+
+def _rounded_up(count: int) -> int:
+    """Return a count rounded up to two digits, because it is an estimate."""
+    unit = 10 ** max(0, len(str(count)) - 2)
+    return -(-count // unit) * unit
 
 
 def signed(value: float, digits: int = 2) -> str:
