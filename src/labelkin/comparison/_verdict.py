@@ -82,7 +82,7 @@ def settle_advice(open_rows: Sequence[tuple[str, int, int | None, int | None]], 
 
 def _rounded_up(count: int) -> int:
     """Return a count rounded up to two digits, because it is an estimate."""
-    unit = 10 ** max(0, len(str(count)) - 2)
+    unit: int = 10 ** max(0, len(str(count)) - 2)
     return -(-count // unit) * unit
 
 
