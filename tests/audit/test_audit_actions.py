@@ -182,6 +182,12 @@ def test_text_page_and_json_have_the_actions(tmp_path: Path):
                 in text
             )
     assert text.count("Choosing the answer of least expected cost (CRM)") == 2
+    last = found["crm"][-1]
+    acted_on = sum(action["samples"] for action in last["actions"])
+    assert (
+        f"{last['became_wrong']} {'becomes' if last['became_wrong'] == 1 else 'become'} wrong, {acted_on} become an action"
+        in text
+    )
     accuracy = found["crm"][-1]["accuracy_of_classes"]
     assert f"accuracy of classes  {accuracy['before']:.4f} to {accuracy['after']:.4f} (+" in text
     assert found["advice"]["headline"] == audited(tree=False).advice.headline
@@ -192,6 +198,7 @@ def test_text_page_and_json_have_the_actions(tmp_path: Path):
         f">{100 * ask['samples'] / found['crm'][-1]['samples']:.1f} %<",
         "accuracy, an action is no right answer",
         "the most probable class is wrong.",
+        f"and {acted_on} become an action. Intervals",
     ):
         assert shown in page
     assert (

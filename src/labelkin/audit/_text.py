@@ -179,9 +179,11 @@ def _crm(found: Crm) -> list[str]:
         f"Choosing the {answer} of least {by} (CRM), {'unscaled probabilities' if found.temperature == 1 else scaled}"
     ]
     right, wrong = found.became_right, found.became_wrong
+    acted = sum(samples for _, samples, _ in found.actions)
+    as_actions = f", {acted:,} {_become(acted)} an action" if found.actions else ""
     lines.append(
         f"  {found.changed:,} of {counted(found.samples, 'decision')} {'changes' if found.changed == 1 else 'change'}: "
-        f"{right:,} {_become(right)} right, {wrong:,} {_become(wrong)} wrong"
+        f"{right:,} {_become(right)} right, {wrong:,} {_become(wrong)} wrong{as_actions}"
     )
     lines += [
         f"  {counted(samples, 'sample')} ({percent(samples / found.samples)}) {'goes' if samples == 1 else 'go'} to {name!r}; "

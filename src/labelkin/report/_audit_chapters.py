@@ -96,8 +96,7 @@ def _decisions(best: Crm) -> Listing:
     note = (
         f"Deciding by least cost, {BY[best.costs]}, with {scaled}: {best.changed:,} of "
         f"{counted(best.samples, 'decision')} {'changes' if best.changed == 1 else 'change'}; "
-        f"{best.became_right:,} {become(best.became_right)} right and {best.became_wrong:,} "
-        f"{become(best.became_wrong)} wrong. Intervals are paired over samples."
+        f"{_became(best)}. Intervals are paired over samples."
     )
     measured: dict[str, Difference | None] = {
         "cost": best.cost,
@@ -112,6 +111,15 @@ def _decisions(best: Crm) -> Listing:
     return Listing(
         "Before and after", note, Table(("mean", "before", "after", "95 % of change"), rows), numbers=True, wide=False
     )
+
+
+def _became(found: Crm) -> str:
+    """Return what the changed decisions become: `3 become right and 1 becomes wrong`."""
+    counts = [(found.became_right, "right"), (found.became_wrong, "wrong")]
+    if found.actions:
+        counts.append((sum(samples for _, samples, _ in found.actions), "an action"))
+    *parts, last = (f"{count:,} {become(count)} {what}" for count, what in counts)
+    return f"{', '.join(parts)} and {last}"
 
 
 def _actions(best: Crm) -> Listing:
