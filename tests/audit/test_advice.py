@@ -151,6 +151,17 @@ def test_the_headline_says_what_to_do_and_what_it_is_worth(found: Crm, headline:
     assert advice.rule == ("crm" if "ecide by least cost: a" in headline else "argmax")
 
 
+def test_the_advice_names_the_command_for_a_run():
+    """`labelkin decide` takes no runs, and `labelkin predict` uses the temperature of the run."""
+    better = effect(1.0, 0.93, -0.12, -0.02)
+    of_file, of_run = (
+        advise([better], None, has_probs=True, has_costs=True, of_run=of_run).sentence for of_run in (False, True)
+    )
+    assert "(labelkin decide --rule crm --temperature 0.640)" in of_file
+    assert "(labelkin predict --decide crm)" in of_run
+    assert of_file.partition(")")[2] == of_run.partition(")")[2]
+
+
 def test_without_costs_or_probabilities_the_headline_says_what_is_needed():
     assert advise([], None, has_probs=False, has_costs=True).headline.startswith("Save logits or probabilities")
     nothing = advise([], None, has_probs=True, has_costs=False)

@@ -182,6 +182,12 @@ def test_text_page_and_json_have_the_actions(tmp_path: Path):
                 in text
             )
     assert text.count("Choosing the answer of least expected cost (CRM)") == 2
+    last = found["crm"][-1]
+    acted_on = sum(action["samples"] for action in last["actions"])
+    assert (
+        f"{last['became_wrong']} {'becomes' if last['became_wrong'] == 1 else 'become'} wrong, {acted_on} become an action"
+        in text
+    )
     accuracy = found["crm"][-1]["accuracy_of_classes"]
     assert f"accuracy of classes  {accuracy['before']:.4f} to {accuracy['after']:.4f} (+" in text
     assert found["advice"]["headline"] == audited(tree=False).advice.headline
@@ -192,6 +198,7 @@ def test_text_page_and_json_have_the_actions(tmp_path: Path):
         f">{100 * ask['samples'] / found['crm'][-1]['samples']:.1f} %<",
         "accuracy, an action is no right answer",
         "the most probable class is wrong.",
+        f"and {acted_on} become an action. Intervals",
     ):
         assert shown in page
     assert (
@@ -200,6 +207,17 @@ def test_text_page_and_json_have_the_actions(tmp_path: Path):
             audit({"target": y, "probs": probs}, costs=matrix()[:, :10]), tmp_path / "b.html"
         ).read_text()
     )
+
+
+def test_distances_are_said_to_be_those_of_classes(tmp_path: Path):
+    """An action has no distance, so the mean distance falls as hard samples go to it; it was called that of all decisions."""
+    note = "severity and distance@1: from all samples to those that get a class"
+    for tree in (True, False):
+        found = audited(tree=tree)
+        assert (note in str(found)) is tree
+        page = write_audit_page(found, tmp_path / "page.html").read_text()
+        assert ("distance, samples that get a class" in page) is tree
+        assert "distance, all decisions" not in page
 
 
 def test_labels_alone_and_names_that_do_not_fit():

@@ -282,13 +282,22 @@ def test_classes_that_the_taxonomy_lacks_are_listed_with_what_is_near(folder: Pa
         ("c.csv", "true,kat,dog,cow\nkat,0,1,2\ndog,1,0,3\ncow,2,3,0\n", "no row for the class 'cat' (similar: 'kat')"),
         (
             "c.csv",
+            "t,bat,kat,cow\nbat,0,1,2\nkat,1,0,3\ncow,2,3,0\n",
+            "no row for the classes 'cat' (similar: 'kat', 'bat'), 'dog';",
+        ),
+        (
+            "c.csv",
             "t,cat,dog,cow,pig\ncat,0,1,1,1\ndog,1,0,1,1\ncow,1,1,0,1\npig,1,1,1,0\n",
             "expected only the 3 classes of the predictions, got 'pig'",
         ),
         ("c.csv", "true,cat,dog,cow\ndog,0,1,2\ndog,1,0,3\ncow,2,3,0\n", "classes: duplicate name 'dog'"),
         ("c.csv", "true,cat,dog,cow\ncat,0,1,2\n", "classes: expected at least 2 names, got 1"),
         ("c.csv", "true,cat,dog,cow\ncat,0,1\ndog,1,0,3\ncow,2,3,0\n", "3 names in its header, but 2 numbers"),
-        ("c.csv", "true,cat,dog,cow\ncat,0,x,2\ndog,1,0,3\ncow,2,3,0\n", "has a cell that is not a number"),
+        (
+            "c.csv",
+            "true,cat,dog,cow\ncat,0,x,2\ndog,1,0,3\ncow,2,3,0\n",
+            "c.csv: expected a number for the true class 'cat' and the answer 'dog', got 'x'",
+        ),
         (
             "c.csv",
             "true,cat,dog,cow\ncat,0,nan,2\ndog,1,0,3\ncow,2,3,0\n",

@@ -506,7 +506,7 @@ def refused_after_progress(*arguments):
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path):
     (tmp_path / "file").touch()
-    assert "Not a directory" in refused(
+    assert "a file is where a folder is needed" in refused(
         "compare", "--objectives", "one-hot", *QUICK, "--out", tmp_path / "file" / "runs"
     )
 
@@ -605,6 +605,21 @@ def test_objectives_are_listed_with_their_options():
         assert f"  {option}: {found[name]['words'][option]}" in table
     for word in ("tree", "groups", "ordinal", "lda", "embedding:ENCODER", ".npy", ".csv"):
         assert word in found["semantic-smoothing"]["words"]["relation"]
+
+
+def test_the_demo_looks_for_a_way_to_its_page_before_it_trains(tmp_path, monkeypatch):
+    """A missing package, or a page that is not labelkin's, was found after all twelve runs."""
+    monkeypatch.setattr("labelkin.comparison._demo.compare_plan", lambda *a, **k: pytest.fail("it trains"))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "report.html").write_text("my own")
+    assert "exists and was not written by labelkin" in refused("demo", "--out", tmp_path / "mine")
+    page = tmp_path / "mine" / "report.html"
+    for place in (page, page / "runs"):
+        told = refused("demo", "--out", place)
+        assert told == f"Error: {place}: a file is where a folder is needed; choose another name, or remove it.\n"
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    told = refused("demo", "--out", tmp_path / "new")
+    assert told == "Error: the report needs plotly, which is not installed: pip install 'labelkin[report]'\n"
 
 
 @pytest.mark.slow

@@ -137,8 +137,19 @@ def test_it_says_whether_seeds_or_test_data_are_needed():
     assert verdict_of(ONE_HOT, seeds).endswith("About 9 seeds would show the difference of a if it is this large.")
     samples = row("a", -0.05, 0.03, cost_samples_to_settle=5000)
     assert "more test data is what is needed: about 5,000 test samples with 3 seeds" in verdict_of(ONE_HOT, samples)
+    exact = row("a", -0.05, 0.03, cost_samples_to_settle=18473)
+    assert "about 19,000 test samples" in verdict_of(ONE_HOT, exact)  # an estimate has no five digits
     neither = "Neither more seeds nor more test data alone would show a difference like that of a; use both."
     assert verdict_of(ONE_HOT, row("a", -0.05, 0.03)).endswith(neither)
+
+
+def test_what_is_needed_concerns_the_objective_that_the_verdict_names():
+    """One that is closer to being shown, but costs more, answered a question that nobody had asked."""
+    cheapest = row("a", -0.05, 0.01, cost_samples_to_settle=5000)
+    said = verdict_of(ONE_HOT, cheapest, row("b", -0.04, 0.03, cost_seeds_to_settle=9))
+    assert "cheapest: a" in said
+    assert "More seeds would not show the difference of a;" in said
+    assert "difference of b" not in said
 
 
 def test_a_single_sample_that_makes_the_difference_is_named():

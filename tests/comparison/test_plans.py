@@ -491,17 +491,27 @@ def test_states_that_a_killed_run_left_when_it_was_finished_are_deleted(tmp_path
 
 
 def test_the_runs_of_several_plans_share_the_processes(tmp_path: Path):
-    """The last run of one plan and the first of the next are trained at once, and lines of status name the plan."""
+    """The last run of one plan and the first of the next are trained at once, and lines of status name the plan.
+
+    On a busy machine, one process may be done before the other has started, so one of three attempts has to show it.
+    """
     same = {"data_options": {"subset": 0.3}, "training": QUICK}
     plans = {name: Plan.from_dict({"objectives": [name], **same}) for name in ("one-hot", "label-smoothing")}
     both = Plan.from_dict({"objectives": ["one-hot", "label-smoothing"], **same})
-    said: list[str] = []
-    outcome = execute(
-        {"A": plans["one-hot"], "B": plans["label-smoothing"], "C": both}, tmp_path, jobs=2, say=said.append
-    )
-    assert [run.title for run in outcome.finished] == ["A: one-hot seed 0", "B: label-smoothing seed 0"]
-    assert said[2].startswith("C: digits x 2 objectives: 2 runs, 0 finished")
-    assert len([line for line in said if line.startswith(("[1/2] ", "[2/2] "))]) == 2
-    begun = {record.label: (record.path / "config.json").stat().st_mtime for record in Store(tmp_path).records()}
-    ended = {record.label: (record.path / "final.json").stat().st_mtime for record in Store(tmp_path).records()}
-    assert max(begun.values()) < min(ended.values())
+    together = []
+    for attempt in range(3):
+        folder, said = tmp_path / str(attempt), list[str]()
+        outcome = execute(
+            {"A": plans["one-hot"], "B": plans["label-smoothing"], "C": both}, folder, jobs=2, say=said.append
+        )
+        assert [run.title for run in outcome.finished] == ["A: one-hot seed 0", "B: label-smoothing seed 0"]
+        assert said[2].startswith("C: digits x 2 objectives: 2 runs, 0 finished")
+        assert len([line for line in said if line.startswith(("[1/2] ", "[2/2] "))]) == 2
+        begun, ended = (
+            [(record.path / name).stat().st_mtime for record in Store(folder).records()]
+            for name in ("config.json", "final.json")
+        )
+        together.append(max(begun) < min(ended))
+        if together[-1]:
+            break
+    assert any(together)

@@ -64,7 +64,10 @@ def test_other_encodings_are_said_or_named(plain, tmp_path):
         InputError, match="encoding: expected the name of an encoding, such as utf-8 or latin-1, got 'utf-9'"
     ):
         load(path, encoding="utf-9")
-    with pytest.raises(InputError, match=r"not readable as ascii .*--encoding"):
+    with pytest.raises(
+        InputError,
+        match=r"not readable as ascii .*; save it as UTF-8, or name its encoding \(--encoding of train and compare\)",
+    ):
         load(path, encoding="ascii")
     with pytest.raises(InputError, match="encoding: does not apply to digits"):
         load("digits", encoding="utf-8")

@@ -250,6 +250,34 @@ def test_the_loss_of_an_epoch_is_that_of_all_its_samples():
     assert given((outputs, outputs.softmax(-1))).size(-100) == 12
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_several_loaders_have_metrics_of_their_own():
+    """Lightning gives their place to each step; a module that does not take it was stopped."""
+    need_lightning()
+    from lightning.pytorch import Trainer
+
+    from labelkin.doors.lightning import KinModule
+
+    draw = torch.Generator().manual_seed(0)
+    sets = [(torch.randn(n, 4, generator=draw), torch.randint(3, (n,), generator=draw)) for n in (30, 50, 7)]
+    loaders = [DataLoader(torch.utils.data.TensorDataset(*samples), batch_size=8) for samples in sets]
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "accelerator": "cpu"}
+    module = KinModule(nn.Linear(4, 5), OneHot(TREE.classes, features=5), taxonomy=TREE)
+    trainer = Trainer(max_epochs=2, enable_model_summary=False, **quiet)
+    trainer.fit(module, loaders[0], loaders[:2])
+    logged = dict(trainer.logged_metrics)
+    for part, run in (("val", trainer.validate), ("test", trainer.test)):
+        together = run(module, loaders, verbose=False)
+        for place, loader in enumerate(loaders):
+            (alone,) = run(module, loader, verbose=False)
+            assert {f"{part}_loss", f"{part}_accuracy", f"{part}_cost", f"{part}_severity"} <= set(alone)
+            assert together[place] == {f"{name}/dataloader_idx_{place}": value for name, value in alone.items()}
+            if part == "val" and place < 2:
+                assert logged[f"val_cost/dataloader_idx_{place}"] == pytest.approx(alone["val_cost"])
+    predicted = trainer.predict(module, loaders)
+    assert [sum(len(rows) for rows in part) for part in predicted] == [30, 50, 7]
+
+
 def test_a_trainer_without_a_number_of_epochs_is_refused():
     need_lightning()
     from lightning.pytorch import Trainer

@@ -102,6 +102,18 @@ def test_pooling_by_hand():
     torch.testing.assert_close(door.KinModel(without, OneHot(4, features=WIDTH)).features(inputs_of(batch)), means)
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_a_trainer_turns_checkpointing_on_by_either_name():
+    """Version 5 of transformers calls the new name, and warned that it would not call the former one much longer."""
+    for name in ("gradient_checkpointing_enable", "activation_checkpointing_enable"):
+        model = headed("one-hot")
+        if not hasattr(model.model, name):
+            continue
+        assert not model.model.is_gradient_checkpointing
+        getattr(model, name)(**{name.replace("enable", "kwargs"): {"use_reentrant": False}})
+        assert model.model.is_gradient_checkpointing
+
+
 @every_head
 def test_a_saved_model_comes_back_without_pickle(name: str, tmp_path: Path):
     model = headed(name).train()

@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from labelkin import InputError, metrics
+from labelkin import InputError, Taxonomy, metrics
 from labelkin._extras import MissingExtra
 from labelkin.metrics._tree_tensors import class_distances, tree_tensors
 from labelkin.structure import DISTANCES as DISTANCES_KNOWN
@@ -316,3 +316,14 @@ def test_another_dtype_of_the_states_leaves_the_tree_as_it_is(name: str, dtype: 
     parent = torch.nn.ModuleList([make()]).type(dtype)
     parent[0].update(given, target)
     assert float(parent[0].compute()) == expected
+
+
+@pytest.mark.parametrize("name", ["Accuracy", "MistakeSeverity", "HierarchicalF1"])
+def test_scores_where_classes_are_needed_are_named(name: str):
+    """Other metrics of torchmetrics take scores; the message blamed the shape of the target."""
+    tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "machine": ["car"]})
+    metric = getattr(metrics, name)(**({} if name == "Accuracy" else {"taxonomy": tree}))
+    with pytest.raises(
+        InputError, match=r"^predicted: expected .*got shape \(4, 3\); of scores, pass scores.argmax\(-1\)"
+    ):
+        metric.update(torch.rand(4, 3), torch.tensor([0, 1, 2, 0]))

@@ -879,9 +879,16 @@ ROOM_MUTANTS = [
     Mutant(
         "door: costs by answer and true class",
         "doors/_class_costs.py",
-        "for answer in classes] for true in classes]",
-        "for true in classes] for answer in classes]",
+        "for answer in answers] for true in classes]",
+        "for true in classes] for answer in answers]",
         "test_least_cost.py -k order_of_the_classes",
+    ),
+    Mutant(
+        "door: answers that are not classes are dropped",
+        "doors/_class_costs.py",
+        "cost_matrix(costs, classes, action_names(costs, classes))",
+        "cost_matrix(costs, classes)",
+        "test_least_cost_actions.py -k as_a_loop_does",
     ),
     Mutant(
         "door: the temperature is not used",

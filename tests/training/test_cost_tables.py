@@ -112,7 +112,10 @@ REFUSED: dict[str, tuple[str, str]] = {
         ",cat,dog,ask\ncat,0,1\ndog,1,0,2\n",
         "has 3 names in its header, but 2 numbers in the row 'cat'",
     ),
-    "no number": (",cat,dog,ask\ncat,0,1,x\ndog,1,0,2\n", "a cell that is not a number"),
+    "no number": (
+        ",cat,dog,ask\ncat,0,1,x\ndog,1,0,2\n",
+        "expected a number for the true class 'cat' and the answer 'ask', got 'x'",
+    ),
     "a negative cost": (",cat,dog,ask\ncat,0,1,-1\ndog,1,0,2\n", "expected numbers that are not negative, got -1"),
     "an infinite cost": (",cat,dog,ask\ncat,0,1,inf\ndog,1,0,2\n", "expected finite numbers, got inf"),
     "similarities": (",cat,dog,ask\ncat,1,0.2,5\ndog,0.2,1,5\n", "the right answer always costs most"),

@@ -18,7 +18,9 @@ def is_significant(difference: Difference) -> bool:
     return difference.differ >= FEW and (difference.low > 0 or difference.high < 0)
 
 
-def advise(found: Sequence[Crm], answers: Fallback | None, *, has_probs: bool, has_costs: bool) -> Advice:
+def advise(
+    found: Sequence[Crm], answers: Fallback | None, *, has_probs: bool, has_costs: bool, of_run: bool = False
+) -> Advice:
     """Return the decision rule to use, from the comparison by the given costs or, without costs, by the taxonomy.
 
     The comparison of calibrated probabilities counts, if there is one: its samples did not choose the temperature.
@@ -28,6 +30,7 @@ def advise(found: Sequence[Crm], answers: Fallback | None, *, has_probs: bool, h
         answers: The effect of the fallback.
         has_probs: Whether there are probabilities.
         has_costs: Whether there are costs or a taxonomy.
+        of_run: Whether the predictions are those of a run of labelkin, which another command decides with.
     """
     if not has_probs:
         headline = "Save logits or probabilities: predicted labels allow no other decision"
@@ -48,7 +51,7 @@ def advise(found: Sequence[Crm], answers: Fallback | None, *, has_probs: bool, h
         change,
         best.samples,
         best.temperature,
-        _sentence(best, by, change, better=better),
+        _sentence(best, by, change, better=better, of_run=of_run),
         _headline(best, change, better=better),
         _evidence(best, change),
         best.saved,
@@ -133,7 +136,7 @@ def _answered(goal: float, point: FallbackPoint, answers: Fallback, known: float
     )
 
 
-def _sentence(best: Crm, by: str, change: Difference, *, better: bool) -> str:
+def _sentence(best: Crm, by: str, change: Difference, *, better: bool, of_run: bool) -> str:
     measure, samples = MEASURES[by], counted(best.samples, "sample")
     moved = f"from {change.before:.3f} to {change.after:.3f}"
     if best.temperature == 1:
@@ -142,12 +145,13 @@ def _sentence(best: Crm, by: str, change: Difference, *, better: bool) -> str:
         evidence = f"measured on {samples} that did not choose the temperature"
     if better:
         with_temperature = "" if best.temperature == 1 else f" --temperature {best.temperature:.3f}"
+        command = "labelkin predict --decide crm" if of_run else f"labelkin decide --rule crm{with_temperature}"
         saved = -change.change
         ends = f"95 % interval {-change.high:.3f} to {-change.low:.3f}"
         share = f", {100 * saved / change.before:.0f} %" if change.before else ""
         return (
-            f"Decide by the least expected {'cost' if by == 'costs' else 'tree distance'} (labelkin decide --rule crm"
-            f"{with_temperature}): the {measure} falls {moved}; this saves {saved:.3f} ({ends}){share}, {evidence}"
+            f"Decide by the least expected {'cost' if by == 'costs' else 'tree distance'} ({command}): "
+            f"the {measure} falls {moved}; this saves {saved:.3f} ({ends}){share}, {evidence}"
             f"{acted(best)}."
         )
     if is_significant(change):

@@ -156,10 +156,11 @@ def audit(
     check_count("top", top)
     check_count("seed", seed, least=0)
     fields, given_tree = Fields(target, predicted, scores, columns), taxonomy is not None
+    of_run = False
     if isinstance(source, Mapping) or not os.path.isdir(source):
         raw = read_raw(source, kind, fields)
     else:
-        run = read_run(source)
+        run, of_run = read_run(source), True
         raw = read_arrays(run.arrays, kind, fields, os.fspath(source))
         taxonomy = run.taxonomy if taxonomy is None else taxonomy
     whole_tree, cost_table = load_taxonomy(taxonomy), None if costs is None else read_costs(costs)
@@ -173,7 +174,7 @@ def audit(
         order = f"{'of the tree' if by_tree else 'given'} ({first_matches(given.classes)})"
         given = given._replace(notes=(*given.notes, f"Classes are in the order {order}."))
     described = describe_tree(taxonomy, whole_tree, tree, of_run=not given_tree)
-    found = _measure(given, tree, described, in_order, top=top, seed=seed, order_of_tree=by_tree)
+    found = _measure(given, tree, described, in_order, top=top, seed=seed, order_of_tree=by_tree, of_run=of_run)
     for doubt in (given.doubt, *found.doubts):
         if doubt is not None:
             warnings.warn(doubt, stacklevel=2)
@@ -189,6 +190,7 @@ def _measure(
     top: int,
     seed: int,
     order_of_tree: bool,
+    of_run: bool,
 ) -> Audit:
     """Compute all parts of the audit."""
     costs = None if table is None else table.costs[:, : len(given.classes)]
@@ -210,6 +212,7 @@ def _measure(
             answers,
             has_probs=given.prob_rows is not None,
             has_costs=tree is not None or costs is not None,
+            of_run=of_run,
         ),
         basics=quality,
         hierarchy=on_tree,

@@ -56,7 +56,7 @@ class FileDecisions(NamedTuple):
         temperature: The number that logits were divided by; 1 if it was neither given nor fitted.
         thresholds: The thresholds of the guarantee by node; None without one.
         shifted: Whether the samples differ from the labeled ones; None without them, or with class shares.
-        actions: Decisions for each action, an answer that is not a class; None if the costs have none.
+        actions: Decisions for each action, an answer that is not a class; None if the rule has none to choose.
 
     Example:
         >>> from labelkin.audit import FileDecisions
@@ -158,6 +158,11 @@ def decide_file(
         decision,decision_kind,decision_probability,decision_path
         cat,class,0.3,animal 0.58 > cat 0.30
     """
+    if Path(source).is_dir():
+        raise InputError(
+            f"{source}: this is a folder; expected a .csv, .jsonl, .parquet or .npz file with scores. For a run of labelkin "
+            "use labelkin predict."
+        )
     chosen = choose_rule(
         rule,
         tree=taxonomy is not None,
@@ -167,7 +172,10 @@ def decide_file(
         threshold=threshold,
         labeled=labeled is not None,
         shares=shares is not None,
+        by=by,
     )
+    if costs is not None and chosen != "crm":
+        warnings.warn(f"costs: the rule {chosen!r} does not use them; --rule crm does.", stacklevel=2)
     if temperature is not None:
         check_number("temperature", temperature, low=0, open_low=True)
     check_output(output, inputs=(source, labeled, taxonomy, costs, classes))
@@ -205,6 +213,8 @@ def check_output(output: str | os.PathLike[str], *, inputs: Iterable[Any]) -> No
     path = Path(output)
     if path.suffix.lower() != ".csv":
         raise InputError(f"{path}: expected a name that ends in .csv for the decisions.")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {str(path.parent)!r}; create it first.")
     if not path.exists():
         return
     for given in inputs:
@@ -268,7 +278,7 @@ def _write(
     rule = ready.rule
     sample = Sample(len(ready.classes), seed)
     counts: Counter[str] = Counter()
-    acted = Counter(dict.fromkeys(rule.actions, 0))
+    acted = Counter(dict.fromkeys(rule.actions if rule.name == "crm" else (), 0))
     changed = 0
     compared = ready.calibration is not None and rule.share_ratios is None  # other shares differ by themselves
     with open_whole(path) as raw:

@@ -93,6 +93,7 @@ def choose_rule(
     threshold: float | None,
     labeled: bool,
     shares: bool,
+    by: GuaranteeKind,
 ) -> RuleName:
     """Return the rule, and refuse options that contradict it or each other."""
     rule = decide.choose_rule(
@@ -114,6 +115,8 @@ def choose_rule(
             "labeled: class shares need samples with the former shares and true classes, that the model was not trained on; "
             "pass --labeled FILE."
         )
+    if coverage is None and by != "all":
+        raise InputError("by: it is that of a coverage, which is missing; add one, such as 0.95 (--coverage 0.95).")
     if rule == "crm" and not (tree or costs):
         raise InputError("taxonomy: the rule 'crm' needs costs; pass --taxonomy or --costs, or --rule argmax.")
     return rule

@@ -60,7 +60,7 @@ class Crm(NamedTuple):
         became_wrong: Number of decisions that became wrong; those that became an action do not count.
         accuracy: Change of the accuracy.
         severity: Change of the mistake severity; None without a taxonomy, as the next two.
-        distance_at_1: Change of the mean distance over all samples.
+        distance_at_1: Change of the mean distance over all samples; with actions, to that of the samples that get a class.
         distance_at_5: Change of the mean distance of the five best classes.
         cost: Change of the mean cost; None without costs.
         saved: Share of the mean cost, or of the mean distance if the costs are those of the taxonomy, that is saved.

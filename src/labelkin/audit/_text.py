@@ -21,6 +21,7 @@ ACTION_NOTES = (
     "accuracy: an action is no right answer; accuracy of classes: from all samples to those that get a class",
     "cost by actions: from the class to the answer of least expected cost",
 )
+DISTANCE_NOTE = "mistake severity and distance@1: from all samples to those that get a class"
 COST_OF_CONFUSION = {"costs": "cost", "taxonomy": "distance in the taxonomy", "times": "count"}
 COST_COLUMNS: dict[str, tuple[str, ...]] = {"costs": ("cost", "total"), "taxonomy": ("distance", "total"), "times": ()}
 
@@ -178,9 +179,11 @@ def _crm(found: Crm) -> list[str]:
         f"Choosing the {answer} of least {by} (CRM), {'unscaled probabilities' if found.temperature == 1 else scaled}"
     ]
     right, wrong = found.became_right, found.became_wrong
+    acted = sum(samples for _, samples, _ in found.actions)
+    as_actions = f", {acted:,} {_become(acted)} an action" if found.actions else ""
     lines.append(
         f"  {found.changed:,} of {counted(found.samples, 'decision')} {'changes' if found.changed == 1 else 'change'}: "
-        f"{right:,} {_become(right)} right, {wrong:,} {_become(wrong)} wrong"
+        f"{right:,} {_become(right)} right, {wrong:,} {_become(wrong)} wrong{as_actions}"
     )
     lines += [
         f"  {counted(samples, 'sample')} ({percent(samples / found.samples)}) {'goes' if samples == 1 else 'go'} to {name!r}; "
@@ -198,7 +201,10 @@ def _crm(found: Crm) -> list[str]:
     )
     rows = [(name, change(value, ".4f"), verdict(value)) for name, value in measured if value is not None]
     lines += [*table(rows), "  in parentheses: the change and its 95 % interval, paired over samples"]
-    return [*lines, *(f"  {note}" for note in ACTION_NOTES)] if found.actions else lines
+    if not found.actions:
+        return lines
+    notes = ACTION_NOTES if found.severity is None else (*ACTION_NOTES, DISTANCE_NOTE)
+    return [*lines, *(f"  {note}" for note in notes)]
 
 
 def _become(count: int) -> str:

@@ -330,20 +330,18 @@ def demo(
     Takes about a minute on two cores; nothing is downloaded.
     """
     from labelkin.comparison import demo as run_demo
+    from labelkin.report import targets
     from labelkin.runs import DataCache
 
+    out.mkdir(parents=True, exist_ok=True)
+    (page,) = targets(out / "report.html", 1)  # refuses a file that cannot be written before anything is trained
     sets = DataCache()
     with suggest_resuming(lambda: shlex.join(["labelkin", "demo", "--out", str(out)])), other_output_to_stderr():
         comparison, lines, problem = run_demo(out, fresh=fresh, data=sets, progress=progress, say=say_status)
-    write_pages([comparison], out / "report.html", sets, problem=problem, also=lines[1:])
+    write_pages([comparison], page, sets, problem=problem, also=lines[1:])
     if json:
         say_json({**comparison.as_dict(), "problem": problem, "summary": list(lines)})
         return
     say_comparison_briefly(comparison)
-    for line in (
-        "",
-        *lines,
-        "",
-        f"Open {out / 'report.html'} in a browser for the costliest confusions and all figures.",
-    ):
+    for line in ("", *lines, "", f"Open {page} in a browser for the costliest confusions and all figures."):
         say(line)

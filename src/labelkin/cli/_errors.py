@@ -89,4 +89,6 @@ def _describe(error: OSError) -> str:
     where = f"{error.filename}: " if error.filename else ""
     if is_full(error):
         return f"{where}no space left on the disk; nothing was written. Free some space and run the command again."
+    if isinstance(error, (FileExistsError, NotADirectoryError)):
+        return f"{where}a file is where a folder is needed; choose another name, or remove it."
     return f"{where}{error.strerror or error}."

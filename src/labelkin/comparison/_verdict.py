@@ -56,29 +56,34 @@ def _shown(names: Sequence[str], how: str) -> str:
 
 
 def settle_advice(open_rows: Sequence[tuple[str, int, int | None, int | None]], *, by_sample: bool) -> str:
-    """Say how many seeds or test samples would show the difference that is closest to being shown.
+    """Say how many seeds or test samples would show the difference that the verdict names.
 
     Args:
         open_rows: The label, the number of seeds, and the seeds and test samples to settle it, for each objective whose
-            difference is not shown.
+            difference is not shown; the one that the verdict names is the first.
         by_sample: Whether the outcomes on each test sample are known.
     """
-    by_seeds = [(seeds, label, runs) for label, runs, seeds, _ in open_rows if seeds is not None]
-    if by_seeds:
-        seeds, label, runs = min(by_seeds)
+    if not open_rows:
+        return ""
+    label, runs, seeds, samples = open_rows[0]
+    if seeds is not None:
         if seeds <= runs:
             return ""
         return f"About {counted(seeds, 'seed')} would show the difference of {label} if it is this large."
-    by_samples = [(samples, label, runs) for label, runs, _, samples in open_rows if samples is not None]
-    if not by_samples:
-        if not open_rows or not by_sample:
+    if samples is None:
+        if not by_sample:
             return ""
-        return f"Neither more seeds nor more test data alone would show a difference like that of {open_rows[0][0]}; use both."
-    samples, label, runs = min(by_samples)
+        return f"Neither more seeds nor more test data alone would show a difference like that of {label}; use both."
     return (
         f"More seeds would not show the difference of {label}; more test data is what is needed: about "
-        f"{counted(samples, 'test sample')} with {counted(runs, 'seed')} if it is this large."
+        f"{counted(_rounded_up(samples), 'test sample')} with {counted(runs, 'seed')} if it is this large."
     )
+
+
+def _rounded_up(count: int) -> int:
+    """Return a count rounded up to two digits, because it is an estimate."""
+    unit: int = 10 ** max(0, len(str(count)) - 2)
+    return -(-count // unit) * unit
 
 
 def signed(value: float, digits: int = 2) -> str:

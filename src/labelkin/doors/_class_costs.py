@@ -1,6 +1,6 @@
 """Costs of mistakes between the classes of an estimator: by class name, as a matrix, or the distances in a tree."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,31 +28,46 @@ def costs_over(classes: npt.NDArray[Any], taxonomy: Any, costs: Any) -> Taxonomy
         costs: A choice of costs (see `LeastCostClassifier`), or None.
 
     Returns:
-        The tree over the classes, or (K, K) costs by true class and answer; without either, 1 for every mistake.
+        The tree over the classes, or (K, A) costs by true class and answer, the actions after the classes; without either,
+        1 for every mistake.
     """
     check_one_source(taxonomy, costs)
     if taxonomy is not None:
         names = [str(label) for label in classes.tolist()]
         tree = given_tree(taxonomy)
         return Taxonomy.from_wordnet(names, rule="shortest") if tree is None else tree.restrict(names)
-    return 1 - np.eye(len(classes)) if costs is None else cost_matrix(costs, classes)
+    return 1 - np.eye(len(classes)) if costs is None else cost_matrix(costs, classes, action_names(costs, classes))
 
 
-def cost_matrix(costs: Any, classes: npt.NDArray[Any]) -> Matrix:
-    """Return (K, K) costs by true class (row) and answer (column).
+def action_names(costs: Any, classes: npt.NDArray[Any]) -> list[str]:
+    """Return the answers of costs by name that are not classes: those without a row of their name.
+
+    >>> action_names({"cat": {"dog": 1, "ask": 0.2}, "dog": {"cat": 1, "ask": 0.2}}, np.array(["cat", "dog"]))
+    ['ask']
+    """
+    rows = _by_name(costs)
+    if rows is None:
+        return []
+    names = {str(name) for name in classes.tolist()}
+    known = names | {str(true) for true in rows}
+    answers = (str(answer) for true, row in rows.items() if str(true) in names for answer in _named(row))
+    return [answer for answer in dict.fromkeys(answers) if answer not in known]
+
+
+def cost_matrix(costs: Any, classes: npt.NDArray[Any], actions: Sequence[str] = ()) -> Matrix:
+    """Return (K, A) costs by true class (row) and answer (column): the classes, then the actions.
 
     >>> cost_matrix({"benign": {"malignant": 1}, "malignant": {"benign": 50}}, np.array(["benign", "malignant"]))
     array([[ 0.,  1.],
            [50.,  0.]])
     """
     by_name = _by_name(costs)
-    if by_name is not None:
-        _check_no_actions(by_name)
-    matrix = _numbers(costs) if by_name is None else _numbers(_in_order(by_name, classes.tolist()))
-    if matrix.shape != (len(classes), len(classes)):
+    matrix = _numbers(costs) if by_name is None else _numbers(_in_order(by_name, classes.tolist(), actions))
+    if matrix.shape != (len(classes), len(classes) + len(actions)):
         raise InputError(
             f"costs: expected shape ({len(classes)}, {len(classes)}), true classes by answers in the order of "
-            f"{listed(classes.tolist())}, got {matrix.shape}; give them by class name if some classes may be missing."
+            f"{listed(classes.tolist())}, got {matrix.shape}; give them by class name if some classes may be missing, or "
+            "if some answers are not classes."
         )
     if not np.isfinite(matrix).all():
         bad = matrix.size - int(np.isfinite(matrix).sum())
@@ -72,21 +87,10 @@ def _by_name(costs: Any) -> Mapping[Any, Any] | None:
     return costs if isinstance(costs, Mapping) else None
 
 
-def _in_order(rows: Mapping[Any, Any], classes: list[Any]) -> list[list[Any]]:
-    """Return the costs of the classes in their order; a right answer costs 0 unless its cost is given."""
-    return [[_answer(_row(rows, true), true, answer) for answer in classes] for true in classes]
-
-
-def _check_no_actions(rows: Mapping[Any, Any]) -> None:
-    """Refuse answers without a row: a classifier cannot give them, and without them the decisions are others."""
-    known = {*rows, *map(str, rows)}
-    given = dict.fromkeys(answer for row in rows.values() if isinstance(row, Mapping) for answer in row)
-    actions = [answer for answer in given if answer not in known and str(answer) not in known]
-    if actions:
-        raise InputError(
-            f"costs: expected a row for each answer, got none for {listed(actions)}; a scikit-learn classifier answers with "
-            "classes only. For answers that are not classes, use labelkin.decide.least_cost with a (K, A) matrix."
-        )
+def _in_order(rows: Mapping[Any, Any], classes: list[Any], actions: Sequence[str]) -> list[list[Any]]:
+    """Return the costs of the classes and then of the actions; a right answer costs 0 unless its cost is given."""
+    answers = [*classes, *actions]
+    return [[_answer(_row(rows, true), true, answer) for answer in answers] for true in classes]
 
 
 def _row(rows: Mapping[Any, Any], true: Any) -> Mapping[Any, Any]:
@@ -97,6 +101,10 @@ def _row(rows: Mapping[Any, Any], true: Any) -> Mapping[Any, Any]:
             "give a mapping {true class: {answer: cost}} or a table with the class names as index and columns."
         )
     return row
+
+
+def _named(row: Any) -> Iterable[Any]:
+    return row if isinstance(row, Mapping) else ()  # what is no mapping is refused where the costs are read
 
 
 def _answer(row: Mapping[Any, Any], true: Any, answer: Any) -> Any:

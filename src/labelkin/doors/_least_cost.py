@@ -4,7 +4,7 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from torch import Tensor
 from labelkin._checks import InputError, check_choice
 from labelkin._extras import MissingExtra
 from labelkin.decide import Temperature, expected_costs, least_cost
-from labelkin.doors._class_costs import check_one_source, costs_over
+from labelkin.doors._class_costs import action_names, check_one_source, costs_over
 from labelkin.structure import DISTANCES, DistanceKind, Taxonomy
 
 try:
@@ -50,8 +50,9 @@ class LeastCostClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
             not classes are dropped.
         costs: Costs by true class and answer, which need not be symmetric: a mapping `{true class: {answer: cost}}`, a
             pandas DataFrame with the true classes as index and the answers as columns, or a (K, K) array in the order
-            of `classes_`. Costs may be negative. By name, a right answer costs 0 unless its cost is given. Without
-            taxonomy and costs every mistake costs 1, and the decision is the most probable class.
+            of `classes_`. Costs may be negative. By name, a right answer costs 0 unless its cost is given, and an answer
+            without a row of its own is not a class but an action, such as "ask a person". Without taxonomy and costs every
+            mistake costs 1, and the decision is the most probable class.
         distance: The kind of distance in the taxonomy; see `Taxonomy.distance`.
         cv: Number of stratified folds, or a splitter of scikit-learn. A sample whose class is missing from the training
             part of its fold is left out of the calibration.
@@ -59,7 +60,8 @@ class LeastCostClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
 
     Attributes:
         classes_: The classes, in the order of the classifier's `classes_`.
-        costs_: The (K, K) costs in this order, or the taxonomy over the classes.
+        answers_: What `predict` returns: the classes, then the actions.
+        costs_: The (K, A) costs of the answers in this order, or the taxonomy over the classes.
         estimator_: The classifier, trained on all samples.
         temperature_: The temperature; 1 with `method="none"`.
 
@@ -131,11 +133,14 @@ class LeastCostClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
             raise InputError(f"y: a classifier needs at least two classes, got {len(np.unique(y))} class.")
         weight = None if sample_weight is None else self._weights(sample_weight, X)
         self.estimator_ = self._trained(X, y, weight)
+        if not any(hasattr(self.estimator_, name) for name in ("predict_proba", "decision_function")):
+            _no_scores(self.estimator_)
         self.classes_ = self.estimator_.classes_
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         self.costs_ = costs_over(self.classes_, self.taxonomy, self.costs)
+        self.answers_ = _with_actions(self.classes_, action_names(self.costs, self.classes_))
         self.temperature_ = 1.0
         if self.method == "temperature":
             logits, target, counts = self._left_out(X, y, weight)
@@ -185,13 +190,13 @@ class LeastCostClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
         return torch.softmax(torch.from_numpy(_logits(self.estimator_, X)) / self.temperature_, -1)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the class with the least expected cost for each sample.
+        """Return the answer with the least expected cost for each sample.
 
         Args:
             X: Whatever the classifier takes, one entry per sample.
 
         Returns:
-            Classes, shape (n,). Among equal expected costs, the most probable class.
+            Classes, and actions if the costs have some, shape (n,). Among equal expected costs, the most probable class.
 
         Example:
             >>> from sklearn.dummy import DummyClassifier
@@ -202,7 +207,7 @@ class LeastCostClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
             ['ham']
         """
         probs = self._probs(X)
-        decided: npt.NDArray[Any] = self.classes_[least_cost(probs, self.costs_, distance=self.distance).numpy()]
+        decided: npt.NDArray[Any] = self.answers_[least_cost(probs, self.costs_, distance=self.distance).numpy()]
         return decided
 
     def predict_proba(self, X: Any) -> Floats:
@@ -231,7 +236,7 @@ class LeastCostClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
             X: Whatever the classifier takes, one entry per sample.
 
         Returns:
-            Expected costs in the order of `classes_`, shape (n, K).
+            Expected costs in the order of `answers_`, shape (n, A).
 
         Example:
             >>> from sklearn.dummy import DummyClassifier
@@ -249,6 +254,15 @@ class LeastCostClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
         return tags
 
 
+def _with_actions(classes: npt.NDArray[Any], actions: list[str]) -> npt.NDArray[Any]:
+    """Return the classes and the actions in one array; numbers stay numbers beside the names of actions."""
+    if not actions:
+        return classes
+    if classes.dtype.kind == "U":
+        return np.concatenate([classes, np.array(actions)])
+    return np.array([*classes.tolist(), *actions], dtype=object)
+
+
 def _logits(classifier: Any, X: Any) -> Floats:
     """Return (n, K) log-probabilities in double precision, or the scores of a classifier without probabilities."""
     if hasattr(classifier, "predict_proba"):
@@ -256,9 +270,7 @@ def _logits(classifier: Any, X: Any) -> Floats:
         logits: Floats = np.log(probs.clip(LEAST))
         return logits
     if not hasattr(classifier, "decision_function"):
-        raise InputError(
-            f"estimator: expected a classifier with predict_proba or decision_function, got {type(classifier).__name__}."
-        )
+        _no_scores(classifier)
     scores = np.asarray(classifier.decision_function(X), dtype=np.float64)
     if scores.ndim == 1:  # one score for two classes: that of the second over the first
         scores = np.stack([np.zeros_like(scores), scores], -1)
@@ -268,3 +280,9 @@ def _logits(classifier: Any, X: Any) -> Floats:
             f"{type(classifier).__name__}.decision_function, got {scores.shape[-1]}; use decision_function_shape='ovr'."
         )
     return scores
+
+
+def _no_scores(classifier: Any) -> NoReturn:
+    raise InputError(
+        f"estimator: expected a classifier with predict_proba or decision_function, got {type(classifier).__name__}."
+    )

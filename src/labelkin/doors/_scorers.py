@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 
 from labelkin._checks import InputError, check_choice
-from labelkin.doors._class_costs import check_one_source, cost_matrix
+from labelkin.doors._class_costs import action_names, check_one_source, cost_matrix
 from labelkin.doors._training_inputs import given_tree
 from labelkin.metrics import hierarchical_f1
 from labelkin.structure import DISTANCES, DistanceKind, Taxonomy
@@ -97,9 +97,15 @@ class _MeanCost:
 
     def _by_matrix(self, estimator: Any, true: Labels, answer: Labels) -> npt.NDArray[np.floating[Any]]:
         by_name = isinstance(self.costs, Mapping) or hasattr(self.costs, "columns")
-        classes = np.unique(np.concatenate([true, answer])) if by_name else np.asarray(estimator.classes_)
-        matrix = cost_matrix(self.costs, classes)
-        paid: npt.NDArray[np.floating[Any]] = matrix[_positions(true, classes), _positions(answer, classes)]
+        actions = action_names(self.costs, np.unique(true))
+        acted = np.isin(answer.astype(str), actions)
+        named = np.array(answer[~acted].tolist(), dtype=None if len(true) > acted.sum() else true.dtype)
+        classes = np.unique(np.concatenate([true, named])) if by_name else np.asarray(estimator.classes_)
+        matrix = cost_matrix(self.costs, classes, actions)
+        place = np.empty(len(answer), dtype=np.int64)
+        place[~acted] = _positions(named, classes)
+        place[acted] = [len(classes) + actions.index(str(name)) for name in answer[acted]]
+        paid: npt.NDArray[np.floating[Any]] = matrix[_positions(true, classes), place]
         return paid
 
 

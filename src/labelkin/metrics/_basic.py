@@ -149,6 +149,10 @@ def check_alike(predicted: Tensor, target: Tensor, classes: int | None = None, *
     for argument, given in (("predicted", predicted), ("target", target)):
         if not isinstance(given, Tensor):
             raise InputError(f"{argument}: expected a tensor, got {type(given).__name__}.")
+    if predicted.shape[:-1] == target.shape and target.ndim:
+        raise InputError(
+            f"predicted: expected one class per sample, got shape {tuple(predicted.shape)}; of scores, pass scores.argmax(-1)."
+        )
     if predicted.shape != target.shape:
         raise InputError(
             f"target: expected shape {tuple(predicted.shape)}, like the predictions, got {tuple(target.shape)}."

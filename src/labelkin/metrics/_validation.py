@@ -19,7 +19,11 @@ Numbers = Tensor | npt.NDArray[np.floating] | Sequence[float]
 def check_classes(argument: str, given: Tensor, classes: int | None = None, *, read_values: bool = True) -> None:
     """Check class positions (n,), from 0 to `classes - 1` if the number of classes is given."""
     if not isinstance(given, Tensor) or given.ndim != 1:
-        raise InputError(f"{argument}: expected a tensor of shape (n,), one class per sample, got {_shape(given)}.")
+        scores = isinstance(given, Tensor) and given.ndim == 2
+        hint = "; of scores, pass scores.argmax(-1)" if scores else ""
+        raise InputError(
+            f"{argument}: expected a tensor of shape (n,), one class per sample, got {_shape(given)}{hint}."
+        )
     check_class_positions(argument, given, classes, read_values=read_values)
 
 

@@ -96,14 +96,13 @@ def _decisions(best: Crm) -> Listing:
     note = (
         f"Deciding by least cost, {BY[best.costs]}, with {scaled}: {best.changed:,} of "
         f"{counted(best.samples, 'decision')} {'changes' if best.changed == 1 else 'change'}; "
-        f"{best.became_right:,} {become(best.became_right)} right and {best.became_wrong:,} "
-        f"{become(best.became_wrong)} wrong. Intervals are paired over samples."
+        f"{_became(best)}. Intervals are paired over samples."
     )
     measured: dict[str, Difference | None] = {
         "cost": best.cost,
         "cost, from classes alone to all answers": best.cost_by_actions,
         "distance, mistakes only (severity)": best.severity,
-        "distance, all decisions": best.distance_at_1,
+        "distance, samples that get a class" if best.actions else "distance, all decisions": best.distance_at_1,
         "distance, five best classes": best.distance_at_5,
         "accuracy, an action is no right answer" if best.actions else "accuracy": best.accuracy,
         "accuracy, samples that get a class": best.accuracy_of_classes,
@@ -112,6 +111,15 @@ def _decisions(best: Crm) -> Listing:
     return Listing(
         "Before and after", note, Table(("mean", "before", "after", "95 % of change"), rows), numbers=True, wide=False
     )
+
+
+def _became(found: Crm) -> str:
+    """Return what the changed decisions become: `3 become right and 1 becomes wrong`."""
+    counts = [(found.became_right, "right"), (found.became_wrong, "wrong")]
+    if found.actions:
+        counts.append((sum(samples for _, samples, _ in found.actions), "an action"))
+    *parts, last = (f"{count:,} {become(count)} {what}" for count, what in counts)
+    return f"{', '.join(parts)} and {last}"
 
 
 def _actions(best: Crm) -> Listing:

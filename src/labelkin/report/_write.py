@@ -211,6 +211,8 @@ def write_model_page(
 
 def checked_target(path: str | os.PathLike[str]) -> Path:
     """Check that a page can be written to this path, and return it."""
+    for module in ("plotly", "jinja2"):
+        require(module, extra="report", use="the report")
     target = Path(path)
     if target.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{target}: expected a name that ends in .html.")

@@ -87,9 +87,8 @@ def costs_in_order(table: CostTable, classes: Sequence[str]) -> CostTable:
     missing, known = [name for name in classes if name not in position], set(classes)
     if missing:
         only = ", which is only a column" if missing[0] in table.actions else ""
-        raise InputError(
-            f"costs: no row for the class {with_suggestions(missing, table.names)}{only}; add one for every class."
-        )
+        classes_without = f"{'class' if len(missing) == 1 else 'classes'} {with_suggestions(missing, table.names)}"
+        raise InputError(f"costs: no row for the {classes_without}{only}; add one for every class.")
     extra = [name for name in table.names if name not in known]
     if extra:
         raise InputError(
@@ -187,11 +186,17 @@ def _read_csv(path: Path) -> CostTable:
             f"costs: {path} has {counted(len(heading), 'name')} in its header, but {counted(len(rows[odd]) - 1, 'number')} in "
             f"the row {rows[odd][0]!r}."
         )
-    try:
-        numbers = [[float(cell) for cell in row[1:]] for row in rows]
-    except ValueError as error:
-        raise InputError(f"costs: {path} has a cell that is not a number ({error}).") from error
+    numbers = [[_cost(path, row[0], *pair) for pair in zip(heading, row[1:], strict=True)] for row in rows]
     return _arranged(f"costs: {path}", [row[0] for row in rows], heading, numbers)
+
+
+def _cost(path: Path, true: str, answer: str, cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        raise InputError(
+            f"costs: {path}: expected a number for the true class {true!r} and the answer {answer!r}, got {cell!r}."
+        ) from None
 
 
 def _read_npz(path: Path) -> CostTable:

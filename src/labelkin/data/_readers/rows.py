@@ -116,7 +116,8 @@ def _separated(path: Path, encoding: str | None) -> Iterator[Row]:
             yield from _rows(path, csv.reader(file, delimiter=mark), decimal_comma=mark == ";")
     except UnicodeError as error:
         raise InputError(
-            f"{path}: not readable as {used.removesuffix('-sig')} ({error}); name its encoding (--encoding)."
+            f"{path}: not readable as {used.removesuffix('-sig')} ({error}); save it as UTF-8, or name its encoding "
+            "(--encoding of train and compare)."
         ) from error
 
 

@@ -1,5 +1,6 @@
 """A `LightningModule` around a backbone and an objective."""
 
+import copy
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +75,7 @@ class KinModule(LightningModule):
         self.refresh_batches = refresh_batches
         self.val_metrics = metrics_for(objective, taxonomy)
         self.test_metrics = metrics_for(objective, taxonomy)
+        self.further_metrics = nn.ModuleDict()  # those of further validation and test loaders
         self._ended = True  # whether the objective has seen the end of the current epoch
 
     @property
@@ -145,15 +147,34 @@ class KinModule(LightningModule):
         if checkpoint["state_dict"]:
             checkpoint["state_dict"].update(self.objective.state_dict(prefix="model.objective."))
 
-    def validation_step(self, batch: Any, batch_idx: int) -> None:
-        """Log the loss and the metrics of a validation batch."""
-        self._evaluate("val", self.val_metrics, given(batch))
+    def on_validation_start(self) -> None:
+        """Prepare metrics for each validation loader."""
+        self._add_metrics("val", self.val_metrics, len(self.trainer.num_val_batches))
 
-    def test_step(self, batch: Any, batch_idx: int) -> None:
-        """Log the loss and the metrics of a test batch."""
-        self._evaluate("test", self.test_metrics, given(batch))
+    def on_test_start(self) -> None:
+        """Prepare metrics for each test loader."""
+        self._add_metrics("test", self.test_metrics, len(self.trainer.num_test_batches))
 
-    def _evaluate(self, part: str, metrics: nn.ModuleDict, batch: Given) -> None:
+    def _add_metrics(self, part: str, first: nn.ModuleDict, loaders: int) -> None:
+        for place in range(1, loaders):
+            if f"{part}_{place}" not in self.further_metrics:
+                added = copy.deepcopy(first)
+                for metric in added.values():
+                    metric.reset()  # type: ignore[operator]
+                self.further_metrics[f"{part}_{place}"] = added
+                self._metric_attributes = None  # Lightning lists the metrics of a module once
+
+    def validation_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
+        """Log the loss and the metrics of a validation batch; of several loaders, Lightning logs each by its place."""
+        self._evaluate("val", self.val_metrics, given(batch), dataloader_idx)
+
+    def test_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
+        """Log the loss and the metrics of a test batch; of several loaders, Lightning logs each by its place."""
+        self._evaluate("test", self.test_metrics, given(batch), dataloader_idx)
+
+    def _evaluate(self, part: str, first: nn.ModuleDict, batch: Given, loader: int) -> None:
+        metrics = self.further_metrics[f"{part}_{loader}"] if loader else first
+        assert isinstance(metrics, nn.ModuleDict)
         outputs, size = self.model(batch.inputs), batch.size(self.objective.ignore_index)
         others = {name: value for name, value in batch.others.items() if name != "index"}
         loss = self.objective.loss(outputs, batch.target, **others)
@@ -163,7 +184,7 @@ class KinModule(LightningModule):
             self.log(f"{part}_{name}", metric, on_step=False, on_epoch=True, batch_size=size)
 
     @torch.no_grad()
-    def predict_step(self, batch: Any, batch_idx: int) -> Tensor:
+    def predict_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> Tensor:
         """Return (B, K) probabilities of the classes, or scores if the objective defines no probabilities."""
         inputs = batch if isinstance(batch, Tensor) else given(batch).inputs
         outputs = self.model(inputs)

@@ -107,6 +107,10 @@ class KinModel(nn.Module):
         """Turn on gradient checkpointing in the Hugging Face model; a `Trainer` calls this if its arguments ask for it."""
         self.model.gradient_checkpointing_enable(**options)  # type: ignore[operator]
 
+    def activation_checkpointing_enable(self, **options: Any) -> None:
+        """The name of `gradient_checkpointing_enable` from version 5 of transformers."""
+        self.model.activation_checkpointing_enable(**options)  # type: ignore[operator]
+
     def save_pretrained(self, folder: str | os.PathLike[str], **options: Any) -> None:
         """Save the model as `from_pretrained` of transformers reads it, and the objective beside it in safetensors.
 

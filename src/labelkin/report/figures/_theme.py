@@ -134,7 +134,7 @@ def _shares(values: Sequence[float]) -> list[float]:
     return [(value - low) / ((high - low) or 1.0) for value in values]
 
 
-go: Any = require("plotly.graph_objects", extra="report", use="figures")
+go: Any = require("plotly.graph_objects", extra="report", use="the report")
 Figure = Any  # plotly.graph_objects.Figure, which comes without type stubs
 
 INK, MUTED, LINE, SURFACE = "#1b2430", "#566272", "#dde3ea", "#ffffff"
