@@ -92,7 +92,7 @@ def test_evaluate_takes_other_costs(costs, tmp_path):
     assert told["decided_cost"] == pytest.approx(direct["decided_cost"])
     assert told["argmax_cost"] != pytest.approx(labelkin.evaluate(run).metrics["argmax_cost"])
     (tmp_path / "few.csv").write_text("true,0,1\n0,0,1\n1,1,0\n")
-    assert "no row for the class '2'" in refused("evaluate", run, "--costs", tmp_path / "few.csv")
+    assert "no row for the classes '2'" in refused("evaluate", run, "--costs", tmp_path / "few.csv")
 
 
 @pytest.mark.long

@@ -13,6 +13,7 @@ from labelkin import data
 from labelkin._checks import InputError
 from labelkin.data import ArraySplit, Dataset, Normalize, content_digests
 from labelkin.data._content import file_digests
+from labelkin.models import split_residual
 from labelkin.runs import RunSpec, run_id
 from labelkin.training import Settings
 from labelkin.training import _frozen as frozen
@@ -253,6 +254,41 @@ def test_a_frozen_run_is_a_whole_model(eight, tmp_path):
     inputs = np.load(eight)["x"][:4]
     assert model.predict(inputs).positions.tolist() == [0, 1, 0, 1]
     assert labelkin.runs.export_model(run, tmp_path / "model.pt2").checked_by == "torch.export"
+
+
+@pytest.mark.long
+def test_a_residual_head_is_trained_on_the_features_of_the_network_before_it(eight, tmp_path, cache):
+    """It was frozen with random weights. The features are those of runs without it."""
+    pytest.importorskip("efficientnet_lite_pytorch")
+    settings = {"freeze": True, "epochs": 2, "lr": 0.01, "calibration": 0}
+    labelkin.train(eight, backbone=NAME, out=tmp_path / "plain", **settings)
+    before = files(cache)
+    run = labelkin.train(eight, backbone=f"{NAME}+residual-6", out=tmp_path / "run", **settings)
+    assert files(cache) == before
+    model = labelkin.load_run(run).model
+    fresh = labelkin.models.build(f"{NAME}+residual-6", (1, 16, 16), preprocessing=labelkin.models.preprocessing(NAME))
+    moved = {
+        name for name, value in fresh.state_dict().items() if not torch.equal(model.backbone.state_dict()[name], value)
+    }
+    residual = {name for name in fresh.state_dict() if ".residual." in name}
+    assert moved == residual
+    longer = labelkin.train(eight, backbone=f"{NAME}+residual-6", out=tmp_path / "longer", **{**settings, "epochs": 12})
+    trained = labelkin.load_run(longer).model.backbone.state_dict()
+    assert any(
+        not torch.equal(model.backbone.state_dict()[name], trained[name]) for name in residual if "weight" in name
+    )
+    again = labelkin.evaluate(longer).metrics
+    assert again == pytest.approx({name: longer.metrics[name] for name in again}, abs=1e-4, nan_ok=True)
+    assert longer.metrics["accuracy"] == 1
+    assert labelkin.runs.export_model(longer, tmp_path / "model.pt2", decide="crm").checked_by == "torch.export"
+
+
+def test_a_network_without_a_residual_head_is_whole():
+    for name in ("mlp", "tiny-cnn"):
+        backbone = labelkin.models.build(name, (1, 8, 8))
+        found, head = split_residual(backbone)
+        assert found is backbone
+        assert isinstance(head, nn.Identity)
 
 
 def test_freezing_is_part_of_the_id():

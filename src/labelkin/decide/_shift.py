@@ -84,7 +84,7 @@ def check_shift(
         warnings.warn(
             f"The new samples differ from the calibration samples: the distributions of the {what} are {distance:.2f} apart "
             f"(p = {p_value:.2g}). Temperatures, thresholds and guarantees fitted on the latter may not hold; fit "
-            "them again on samples like these, or, if only the shares of the classes changed, adjust to the new ones (--shares, "
+            "them again on samples like these, or, if only the shares of the classes changed, adjust to these (--shares, "
             "decide.adjust_shares).",
             stacklevel=2,
         )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from labelkin.models._registry import is_pretrained as is_pretrained
     from labelkin.models._registry import network_config as network_config
     from labelkin.models._registry import preprocessing as preprocessing
+    from labelkin.models._registry import split_residual as split_residual
     from labelkin.models._registry import text_model as text_model
     from labelkin.models._residual_head import ResidualHead as ResidualHead
     from labelkin.models._third_party import pooled as pooled
@@ -35,5 +36,9 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_registry": ["BACKBONES", "LIBRARIES", "PRETRAINED", "build", "default", "is_pretrained", "preprocessing"],
         "_residual_head": ["ResidualHead"],
     },
-    internal={"_preprocessing": ["Prepare"], "_registry": ["network_config", "text_model"], "_third_party": ["pooled"]},
+    internal={
+        "_preprocessing": ["Prepare"],
+        "_registry": ["network_config", "split_residual", "text_model"],
+        "_third_party": ["pooled"],
+    },
 )

@@ -5,6 +5,8 @@ from functools import lru_cache, partial
 from inspect import Parameter, signature
 from typing import Any
 
+from torch import nn
+
 from labelkin._checks import InputError, listed, near
 from labelkin.models import (
     _label_embedding_nets as embedding,
@@ -107,6 +109,25 @@ def build(
         return builder(shape, **options)
     except InputError as error:
         raise InputError(f"backbone {name!r}: {error}") from error
+
+
+def split_residual(backbone: nn.Module) -> tuple[nn.Module, nn.Module]:
+    """Return a backbone without the residual head at its end, and that head; an identity if it has none.
+
+    Both have the modules of the backbone, not copies.
+
+    Args:
+        backbone: A result of `build`.
+    """
+    layers = dict(backbone.layers.named_children()) if isinstance(backbone, Backbone) else {}
+    last, end = next(reversed(layers.items()), ("", None))
+    if isinstance(end, ResidualHead):
+        return layers["trunk"], end
+    if isinstance(end, Backbone):  # after the preparation of the images
+        inner, residual = split_residual(end)
+        if isinstance(residual, ResidualHead) and isinstance(inner, Backbone):
+            return Backbone(features=inner.features, **{**layers, last: inner}), residual
+    return backbone, nn.Identity()
 
 
 def default(input_shape: Sequence[int]) -> str:

@@ -151,13 +151,17 @@ def _train_head(
     progress: Callable[[int], Progress],
     log: Callable[[Mapping[str, float]], None],
 ) -> Trained:
-    """Train the objective of a model on the features of its backbone; the result is the whole model."""
+    """Train the objective of a model on the features of its backbone; the result is the whole model.
+
+    A residual head at the end of the backbone has no pretrained weights and is trained with the objective.
+    """
     settings = spec.settings
     device = place_of(make_fabric(settings)).device
     with progress(1) as shown:
-        features = frozen_dataset(task.dataset, model.backbone, device=device, note=shown.note)
-    head = Model(torch.nn.Identity(), model.objective, dropout=settings.dropout, logit_offset=model.logit_offset)
-    checkpoint = None if folder is None else WithBackbone(folder, model.backbone)
+        frozen, residual = models.split_residual(model.backbone)
+        features = frozen_dataset(task.dataset, frozen, device=device, note=shown.note)
+    head = Model(residual, model.objective, dropout=settings.dropout, logit_offset=model.logit_offset)
+    checkpoint = None if folder is None else WithBackbone(folder, model.backbone, residual)
     own = _task_on(features, spec, task.taxonomy, task.costs)
     trained = Trainer(head, own, settings, checkpoint=checkpoint, progress=progress, log=log).fit(resume=resume)
     example = next(model.objective.parameters())

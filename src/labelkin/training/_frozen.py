@@ -162,11 +162,13 @@ class WithBackbone:
 
     Args:
         checkpoint: The checkpoint of the run.
-        backbone: The frozen backbone.
+        backbone: The backbone, all of it frozen but `trained`.
+        trained: The end of the backbone that is trained as part of the head, or an identity.
     """
 
-    def __init__(self, checkpoint: Checkpoint, backbone: nn.Module) -> None:
+    def __init__(self, checkpoint: Checkpoint, backbone: nn.Module, trained: nn.Module) -> None:
         self.checkpoint, self.backbone = checkpoint, backbone
+        self.prefix = next((f"{name}." for name, module in backbone.named_modules() if module is trained), "")
 
     def save(self, state: State) -> None:
         """Save the state of the head."""
@@ -185,7 +187,11 @@ class WithBackbone:
     ) -> None:
         """Store the results, with the backbone's weights beside those of the head."""
         whole = {f"backbone.{name}": value for name, value in self.backbone.state_dict().items()}
-        self.checkpoint.finish({**whole, **model}, metrics, outputs, seconds=seconds)
+        head = {
+            f"backbone.{self.prefix}{name.removeprefix('backbone.')}" if name.startswith("backbone.") else name: value
+            for name, value in model.items()
+        }
+        self.checkpoint.finish({**whole, **head}, metrics, outputs, seconds=seconds)
 
 
 def _weights_digest(backbone: nn.Module, normalize: Normalize) -> str:
