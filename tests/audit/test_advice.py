@@ -162,6 +162,15 @@ def test_the_advice_names_the_command_for_a_run():
     assert of_file.partition(")")[2] == of_run.partition(")")[2]
 
 
+def test_a_saving_without_an_interval_says_why():
+    found = effect(1.0, 0.93, -0.2, 0.06)
+    found = found._replace(saved=Saving(0.07, math.nan, math.nan))
+    advice = advise([found], None, has_probs=True, has_costs=True)
+    assert advice.headline.endswith(
+        "not shown to save anything (7 % less; too few samples cost anything for an interval)"
+    )
+
+
 def test_without_costs_or_probabilities_the_headline_says_what_is_needed():
     assert advise([], None, has_probs=False, has_costs=True).headline.startswith("Save logits or probabilities")
     nothing = advise([], None, has_probs=True, has_costs=False)

@@ -100,6 +100,8 @@ def _less(saved: Saving) -> str:
     """Return a saved share with its interval: `7 % less [2, 12]`, or `4 % more [1, 7]`."""
     sign, word = (1, "less") if saved.share >= 0 else (-1, "more")
     digits = 0 if abs(saved.share) >= 0.03 else 1
+    if isnan(saved.low):
+        return f"{abs(100 * saved.share):.{digits}f} % {word}; too few samples cost anything for an interval"
     low, high = sorted((sign * saved.low, sign * saved.high))
     ends = ", ".join(f"{round(100 * end, digits) + 0.0:.{digits}f}" for end in (low, high))
     return f"{abs(100 * saved.share):.{digits}f} % {word} [{ends}]"

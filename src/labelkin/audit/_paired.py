@@ -83,16 +83,41 @@ class Paired:
         return Difference(before, after, self.differ, change, change - reach, change + reach)
 
     def saving(self) -> Saving:
-        """Return the share of the sum of the parts that the change saves, `1 - sum(after) / sum(before)`; NaN if that is 0."""
+        """Return the share of the sum of the parts that the change saves, `1 - sum(after) / sum(before)`; NaN if that is 0.
+
+        The interval is Fieller's: the shares with which `mean(after) - (1 - share) mean(before)` is not significant. So it
+        excludes 0 if and only if the interval of the difference does. It is NaN if the mean before the change may be 0, and
+        every share is possible.
+        """
         spent, _, left, _ = self._sums.tolist()
         if bool(self._is_zero[0]):
             return Saving(nan, nan, nan)
-        ratio = left / spent
-        if self.count < 2:
-            return Saving(1 - ratio, nan, nan)
-        scale = self.count / spent
-        reach = self._reach(((1 - ratio) * scale, 0.0, scale, 0.0))
-        return Saving(1 - ratio, 1 - ratio - reach, 1 - ratio + reach)
+        share = 1 - left / spent
+        ratios = [self._ratios(*moments) for moments in self._squares()] if self.count > 1 else [None]
+        known = [ratio for ratio in ratios if ratio is not None]
+        if len(known) < len(ratios):
+            return Saving(share, nan, nan)
+        return Saving(share, 1 - max(high for _, high in known), 1 - min(low for low, _ in known))
+
+    def _squares(self) -> list[tuple[float, float, float]]:
+        """Return the variances of the means before and after, with their covariance in the middle: observed, and expected."""
+        before, both, change = (float(self._scatter[place]) for place in ((0, 0), (0, 2), (2, 2)))
+        found = [(before, before + both, before + 2 * both + change)]
+        if self._expects == self.count:
+            first, second, square, product, other = self._expected.tolist()
+            means = first / self.count, second / self.count
+            found.append((square - first * means[0], product - first * means[1], other - second * means[1]))
+        scale = 1 / (self.count - 1) / self.count
+        return [(scale * square, scale * product, scale * other) for square, product, other in found]
+
+    def _ratios(self, square: float, product: float, other: float) -> tuple[float, float] | None:
+        """Return the least and the largest ratio of the means that these variances allow; None if there is no limit."""
+        before, after = float(self._sums[0]) / self.count, float(self._sums[2]) / self.count
+        leading, middle, last = before**2 - Z**2 * square, before * after - Z**2 * product, after**2 - Z**2 * other
+        if leading <= 0:
+            return None
+        half = sqrt(max(0.0, middle**2 - leading * last))
+        return (middle - half) / leading, (middle + half) / leading
 
     def _reach(self, effect: tuple[float, ...]) -> float:
         """Return half the length of the interval of a sum of the four values times their effects."""
