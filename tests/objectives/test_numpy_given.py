@@ -83,7 +83,11 @@ PROBS = torch.full((2, 3), 1 / 3)
         (lambda: decide.Temperature().fit(PROBS, [0, 1]), "expected a tensor of class positions, got list"),
         (
             lambda: decide.least_cost(PROBS, "x"),
-            r"costs: expected a labelkin.Taxonomy or costs of shape \(classes, answers\), got 'x'",
+            r"costs: expected a labelkin.Taxonomy or costs of shape \(classes, answers\); got 'x'",
+        ),
+        (
+            lambda: decide.least_cost(PROBS, {"cat": {"dog": 1}}),
+            r"by position: put those of a table with names into the order of the columns of probs; got \{'cat': \{'dog': 1\}\}",
         ),
         (
             lambda: OneHot(classes=NAMES).label_vectors(["cat"]),

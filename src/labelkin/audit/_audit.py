@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from labelkin._checks import check_count
+from labelkin._checks import InputError, check_count
 from labelkin.analysis import linkage_tree
 from labelkin.audit import _decision_findings as deciding
 from labelkin.audit import _findings as findings
@@ -121,10 +121,12 @@ def audit(
 
     Args:
         source: A .npz, .csv, .jsonl or .parquet file, or a mapping of arrays, with the true classes and the predictions. Or the
-            folder of a finished run: its calibrated predictions on its test set, with its taxonomy unless one is given.
+            folder of a finished run: its calibrated predictions on its test set, with its taxonomy unless one is given. Names
+            of the columns of an array of scores, as pandas has them, are the classes.
         kind: The kind of predictions: "logits", "probs" or "labels". By default it follows from the name of the array or
             column, which must be `logits`, `probs` or `predicted`; it is never guessed from the numbers.
-        taxonomy: The tree over the classes: a `Taxonomy`, a file, the name of a built-in tree, or "wordnet".
+        taxonomy: The tree over the classes: a `Taxonomy`, a nested mapping of names, a file, the name of a built-in tree, or
+            "wordnet".
         costs: Costs of decisions: a .csv or .npz file, a pandas DataFrame, a mapping `{true class: {answer: cost}}`, or a
             square matrix. Rows are true classes, columns answers; a column without a row is an action, such as "ask a person".
         classes: Class names in the order of the scores: a list, a text file with one name per line, or "taxonomy" for the
@@ -155,6 +157,11 @@ def audit(
     """
     check_count("top", top)
     check_count("seed", seed, least=0)
+    if not isinstance(source, (Mapping, str, os.PathLike)):
+        raise InputError(
+            "source: expected a file, the folder of a run, or a mapping of arrays such as {'target': y, 'probs': probs}, got "
+            f"{type(source).__name__}."
+        )
     fields, given_tree = Fields(target, predicted, scores, columns), taxonomy is not None
     of_run = False
     if isinstance(source, Mapping) or not os.path.isdir(source):

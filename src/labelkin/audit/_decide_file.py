@@ -112,7 +112,8 @@ def decide_file(
         source: A .csv, .jsonl, .parquet or .npz file with scores, as `audit` reads it; true classes are not needed.
         output: The .csv file to write.
         kind: "logits" or "probs". By default it follows from the name of the array or column.
-        taxonomy: The tree over the classes: a `Taxonomy`, a file, the name of a built-in tree, or "wordnet".
+        taxonomy: The tree over the classes: a `Taxonomy`, a nested mapping of names, a file, the name of a built-in tree, or
+            "wordnet".
         costs: Costs of decisions: a .csv or .npz file, a pandas DataFrame, a mapping `{true class: {answer: cost}}`, or a
             square matrix. Rows are true classes, columns answers; a column without a row is an action, such as "ask a person".
             With both, the costs decide.

@@ -1,8 +1,9 @@
 """Class names and the taxonomy over them: load the tree, choose the names, restrict the tree to the classes."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from labelkin._checks import InputError, check_names, counted, plain_names, with_suggestions
 from labelkin.audit._doubts import first_matches
@@ -12,13 +13,17 @@ from labelkin.training import CostTable
 
 WORDNET, FROM_TREE = "wordnet", "taxonomy"
 ASK = "pass the class names in the order of the scores (--classes a,b,c, or a file with one name per line)"
-TreeChoice = Taxonomy | str | os.PathLike[str]
+TreeChoice = Taxonomy | Mapping[str, Any] | str | os.PathLike[str]
 
 
 def load_taxonomy(choice: TreeChoice | None) -> Taxonomy | None:
     """Return the whole taxonomy; None without one, and for "wordnet", which needs the class names first."""
-    if choice is None or choice == WORDNET or isinstance(choice, Taxonomy):
-        return choice if isinstance(choice, Taxonomy) else None
+    if choice is None or isinstance(choice, Taxonomy):
+        return choice
+    if isinstance(choice, Mapping):
+        return Taxonomy.from_nested(choice)
+    if choice == WORDNET:
+        return None
     return load_tree(choice, others=(WORDNET,))
 
 
@@ -94,7 +99,7 @@ def describe_tree(
     """Return the tree's source and size, and how many of its classes were dropped."""
     if over is None or choice is None:
         return None
-    name = ("of the run" if of_run else "as given") if isinstance(choice, Taxonomy) else os.fspath(choice)
+    name = ("of the run" if of_run else "as given") if isinstance(choice, (Taxonomy, Mapping)) else os.fspath(choice)
     dropped = 0 if tree is None else len(tree.leaves) - len(over.leaves)
     size = f"{name} ({len(over.leaves)} classes, {len(over)} nodes, height {int(over.height[0])})"
     if not dropped:

@@ -11,10 +11,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from labelkin._checks import InputError, check_names, counted, listed, plain
+from labelkin._checks import InputError, check_names, counted, listed, plain, plain_names
 from labelkin._numpy_files import StoredArray
 from labelkin.audit._columns import ColumnWriter
 from labelkin.audit._doubts import check_class_columns
+from labelkin.audit._names import check_order
 from labelkin.audit._schema import (
     PREDICTED,
     Fields,
@@ -47,7 +48,11 @@ def read_arrays(arrays: Mapping[str, Any], kind: str | None, fields: Fields, sou
     else:
         scores = check_present("scores", fields.scores or kind_read, keys, source)
     target = find_target(fields.target, keys, source)
-    names = next((to_numpy(arrays[key]) for key in CLASS_NAME_KEYS if key in arrays), None)
+    own = next((to_numpy(arrays[key]) for key in CLASS_NAME_KEYS if key in arrays), None)
+    names = None if own is None else class_texts(own.reshape(-1).tolist(), source=source)
+    if scores is not None and (columns := _column_names(arrays[scores], source)) is not None:
+        check_order(names or columns, columns)
+        names = names or columns
     count = len(np.atleast_1d(to_numpy(arrays[target])))
     sample_names = SampleNames("sample", range(count))
     return Raw(
@@ -55,9 +60,17 @@ def read_arrays(arrays: Mapping[str, Any], kind: str | None, fields: Fields, sou
         target=_labels(arrays[target], target, source, sample_names),
         scores=None if scores is None else score_array(arrays[scores], scores, source, count),
         predicted=None if predicted is None else _labels(arrays[predicted], predicted, source, sample_names),
-        names=None if names is None else class_texts(names.reshape(-1).tolist(), source=source),
+        names=names,
         sample_names=sample_names,
     )
+
+
+def _column_names(table: Any, source: str) -> tuple[str, ...] | None:
+    """Return the names of the columns of a table such as those of pandas; None if it numbers them."""
+    names = plain_names(getattr(table, "columns", None))
+    if not isinstance(names, list) or names == list(range(len(names))):
+        return None
+    return tuple(class_texts(names, source=source))
 
 
 def _labels(values: Any, name: str, source: str, sample_names: Sequence[str]) -> Labels:

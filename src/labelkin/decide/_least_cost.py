@@ -6,7 +6,7 @@ lowest position. Expected costs are computed in float64, because float32 is too 
 Costs are (K, A): the first K answers are the classes, and the others are actions, such as "ask a person".
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from labelkin._checks import InputError, check_choice, check_count, renamed
+from labelkin._checks import InputError, brief, check_choice, check_count, renamed
 from labelkin.decide._choices import allowed_answers
 from labelkin.decide._tree_sums import expected_distances
 from labelkin.decide._validation import check_probs
@@ -223,8 +223,10 @@ def _checked(costs: Tensor | npt.NDArray[np.floating[Any]], probs: Tensor) -> Te
     try:
         matrix = as_matrix(costs).to(probs.device, torch.float64)
     except (TypeError, ValueError, RuntimeError):
+        named = ", by position: put those of a table with names into the order of the columns of probs"
+        hint = named if isinstance(costs, Mapping) or hasattr(costs, "columns") else ""
         raise InputError(
-            f"costs: expected a labelkin.Taxonomy or costs of shape (classes, answers), got {costs!r:.60}."
+            f"costs: expected a labelkin.Taxonomy or costs of shape (classes, answers){hint}; got {brief(costs, 60)}."
         ) from None
     classes = probs.shape[-1]
     if matrix.ndim != 2 or len(matrix) != classes or matrix.shape[1] < classes:
