@@ -1,5 +1,7 @@
 """A decision rule as one object, against loops."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -105,3 +107,32 @@ def test_a_rule_without_what_it_needs_is_refused():
         decide.Rule("best")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="threshold: expected a number"):
         decide.Rule("argmax", threshold=2)
+
+
+def test_probabilities_of_other_classes_are_refused_by_every_rule():
+    tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "vehicle": ["car"]})
+    for width in (2, 4):
+        probs, costs = torch.eye(width)[-1:], 1 - torch.eye(width)
+        for rule in (
+            decide.Rule("argmax", tree),
+            decide.Rule("crm", tree),
+            decide.Rule("crm", tree, costs),
+            decide.Rule("fallback", tree),
+        ):
+            with pytest.raises(InputError, match=rf"probs: expected shape \(n, 3\).* got \(1, {width}\)"):
+                rule.answer(probs)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "says"),
+    [
+        ("argmax", {"coverage": 0.9}, "coverage: applies to the rule 'fallback', got 'argmax'"),
+        ("fallback", {"confidence": 0.9}, "confidence: it is that of a coverage, which is missing"),
+        ("fallback", {"coverage": 0.9, "confidence": 1.5}, r"confidence: expected a number in \[0, 1\], got 1\.5"),
+        ("fallback", {"coverage": 0.9, "confidence": "0.9"}, r"confidence: expected a number in \[0, 1\], got '0\.9'"),
+    ],
+)
+def test_a_guarantee_that_cannot_be_fitted_is_refused(name: Any, options: dict[str, Any], says: str):
+    tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "vehicle": ["car"]})
+    with pytest.raises(InputError, match=says):
+        decide.Rule(name, tree).fitted(draw(60, 3), torch.arange(60) % 3, **options)

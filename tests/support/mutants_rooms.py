@@ -1110,8 +1110,8 @@ ROOM_MUTANTS = [
     Mutant(
         "decide: the prior of the temperature pushes away from 1",
         "decide/_temperature.py",
-        "return expected + log_sharpness",
-        "return expected - log_sharpness",
+        "expected + log_sharpness",
+        "expected - log_sharpness",
         f"{CALIBRATED} -k most_probable",
     ),
     Mutant(
@@ -1288,6 +1288,34 @@ ROOM_MUTANTS = [
         "self.path[1:] or self.path",
         "self.path",
         "test_answers.py -k explanation",
+    ),
+    Mutant(
+        "decide: probabilities of other classes are answered",
+        "decide/_answers.py",
+        'check_probs("probs", probs, None if self.taxonomy is None else len(self.taxonomy.leaves))',
+        "pass",
+        "test_rule.py -k refused_by_every_rule",
+    ),
+    Mutant(
+        "decide: rounding decides about the temperature of a sure model",
+        "decide/_temperature.py",
+        "return logits - logits.gather(-1, target.long().unsqueeze(-1))",
+        "return logits - logits.gather(-1, target.long().unsqueeze(-1)).mean()",
+        "test_decide.py -k rounding_makes_no_temperature",
+    ),
+    Mutant(
+        "runs: a rule over another tree names other nodes",
+        "runs/_run_rule.py",
+        "if rule.taxonomy != taxonomy:",
+        "if False:",
+        "test_own_costs.py -k refuses_rules",
+    ),
+    Mutant(
+        "doors: costs of actions are left out in silence",
+        "doors/_class_costs.py",
+        "        _check_no_actions(by_name)",
+        "        pass",
+        "test_least_cost.py -k bad_parameters",
     ),
     Mutant(
         "decide: the threshold is fitted on the samples of the temperature",

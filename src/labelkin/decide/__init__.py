@@ -1,9 +1,6 @@
 """Decisions from probabilities: rules, a more general answer when unsure, guarantees, and calibration."""
 
-from labelkin.decide._answers import RULES as RULES
 from labelkin.decide._answers import Answers, FittedRule, Rule
-from labelkin.decide._answers import RuleName as RuleName
-from labelkin.decide._answers import choose_rule as choose_rule
 from labelkin.decide._answers import class_nodes as class_nodes
 from labelkin.decide._best_answer import best_answer, expected_values
 from labelkin.decide._choices import restrict
@@ -19,6 +16,9 @@ from labelkin.decide._halves import Halves, split_halves
 from labelkin.decide._halves import fitted_mask as fitted_mask
 from labelkin.decide._least_cost import argmax, expected_costs, least_cost, least_cost_top_k
 from labelkin.decide._level_temperatures import LevelTemperatures
+from labelkin.decide._rule_options import RULES as RULES
+from labelkin.decide._rule_options import RuleName as RuleName
+from labelkin.decide._rule_options import choose_rule as choose_rule
 from labelkin.decide._rules import Decided, Rules, compare_rules
 from labelkin.decide._shift import Shift, check_shift
 from labelkin.decide._temperature import Temperature

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import nan
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,15 +13,15 @@ from torch import Tensor
 from labelkin._checks import InputError, check_choice, check_names, check_number, counted
 from labelkin.decide._class_shares import checked_shares, reweighted, share_ratios
 from labelkin.decide._fallback import fallback
-from labelkin.decide._guarantee import GuaranteedFallback, GuaranteeKind, check_confidence, least_samples
+from labelkin.decide._guarantee import GuaranteedFallback, GuaranteeKind
 from labelkin.decide._halves import split_halves
 from labelkin.decide._least_cost import argmax, least_cost
+from labelkin.decide._rule_options import RULES, RuleName, check_enough, choose_rule
 from labelkin.decide._temperature import Temperature
 from labelkin.decide._tree_sums import node_probs
+from labelkin.decide._validation import check_probs
 from labelkin.structure import Taxonomy
 
-RuleName = Literal["argmax", "crm", "fallback"]
-RULES: tuple[RuleName, ...] = get_args(RuleName)
 THRESHOLD = 0.5  # of a fallback: the answer is more probable than not
 
 
@@ -122,6 +122,7 @@ class Rule:
         Returns:
             The answers with their probabilities.
         """
+        check_probs("probs", probs, None if self.taxonomy is None else len(self.taxonomy.leaves))
         if self.name == "fallback":
             assert self.taxonomy is not None
             below = node_probs(probs, self.taxonomy)
@@ -169,15 +170,16 @@ class Rule:
         Returns:
             The rule with what was fitted, and the probabilities of the samples that were used last.
         """
-        if coverage is not None:
-            check_coverage(coverage)
+        if coverage is not None and self.name != "fallback":
+            raise InputError(f"coverage: applies to the rule 'fallback', got {self.name!r}; leave it out.")
+        choose_rule(self.name, default="crm", coverage=coverage, threshold=None, confidence=confidence)
         new = None if shares is None else checked_shares("shares", shares, logits.shape[-1])
         first = second = torch.arange(len(target))
         if temperature is None and coverage is not None:
-            _check_enough(len(target) - len(target) // 2, coverage, confidence)
+            check_enough(len(target) - len(target) // 2, coverage, confidence)
             first, second = split_halves(len(target), seed)
         elif coverage is not None:
-            _check_enough(len(target), coverage, confidence)
+            check_enough(len(target), coverage, confidence)
         value = temperature
         if value is None:
             value = Temperature().fit(logits[first], target[first], prior=prior).value
@@ -244,64 +246,6 @@ class FittedRule(NamedTuple):
 
     rule: Rule
     probs: Tensor
-
-
-def choose_rule(
-    chosen: str | None,
-    *,
-    default: RuleName,
-    coverage: float | None,
-    threshold: float | None,
-    confidence: float | None = None,
-    argument: str = "decide",
-) -> RuleName:
-    """Return the rule, and refuse options that contradict it or each other.
-
-    Args:
-        chosen: The name of the rule, if one was given.
-        default: The rule if none was given and neither a coverage nor a threshold asks for "fallback".
-        coverage: The coverage of "fallback", if it was given.
-        threshold: The threshold of "fallback", if it was given.
-        confidence: The confidence of the coverage, if it was given.
-        argument: The name of the argument `chosen` in error messages.
-    """
-    given = "coverage" if coverage is not None else "threshold" if threshold is not None else None
-    rule = chosen if chosen is not None else default if given is None else "fallback"
-    check_choice(argument, rule, RULES)
-    if rule != "fallback" and given is not None:
-        raise InputError(
-            f"{given}: applies to the rule 'fallback', got {rule!r}; leave it out, or choose 'fallback' "
-            f"(--{argument} fallback)."
-        )
-    if coverage is not None and threshold is not None:
-        raise InputError("coverage: expected either a coverage or a threshold, got both; leave one of them out.")
-    if coverage is not None:
-        check_coverage(coverage)
-    elif confidence is not None:
-        raise InputError(
-            "confidence: it is that of a coverage, which is missing; add one, such as 0.95 (--coverage 0.95)."
-        )
-    check_confidence(confidence)
-    if threshold is not None:
-        check_number("threshold", threshold, low=0, high=1)
-    return next(name for name in RULES if name == rule)
-
-
-def check_coverage(coverage: float) -> None:
-    """Refuse a coverage that is not between 0 and 1."""
-    check_number("coverage", coverage, low=0, high=1, open_low=True)
-    if coverage == 1:
-        raise InputError("coverage: only the root is always right; expected a number below 1, such as 0.95, got 1.")
-
-
-def _check_enough(samples: int, coverage: float, confidence: float | None) -> None:
-    least = least_samples(1 - coverage, confidence)
-    if samples < least:
-        sure = "" if confidence is None else f" with a confidence of {confidence:g}"
-        raise InputError(
-            f"coverage: {coverage:g}{sure} needs at least {counted(least, 'calibration sample')} besides those for the "
-            f"temperature, got {samples:,}; use more samples or a smaller coverage."
-        )
 
 
 def class_nodes(positions: Tensor, taxonomy: Taxonomy | None, actions: int = 0) -> Tensor:
