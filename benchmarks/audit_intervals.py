@@ -12,7 +12,7 @@ says that too few samples cost anything for an interval.
 """
 
 import argparse
-from math import isnan
+from math import isnan, nan
 
 import numpy as np
 import torch
@@ -47,6 +47,8 @@ def population(distance: float) -> tuple[Tensor, Tensor]:
 
 def linear(before: Tensor, after: Tensor) -> tuple[float, float]:
     """Return the interval of the saved share by the delta method; NaN if nothing cost anything."""
+    if not before.any():
+        return nan, nan
     ratio = after.sum() / before.sum()
     reach = Z * float((after - ratio * before).var() / len(before)) ** 0.5 / float(before.mean())
     return 1 - float(ratio) - reach, 1 - float(ratio) + reach

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from labelkin import InputError, Taxonomy, decide
-from labelkin.audit import _decide_file, _read_files, audit, decide_file
+from labelkin.audit import _decide_file, _decide_rules, _read_files, audit, decide_file
 
 TREE = Taxonomy.from_nested({"animal": {"pet": ["cat", "dog"], "farm": ["cow"]}, "vehicle": ["car", "bus"]})
 CLASSES = TREE.classes
@@ -215,7 +215,7 @@ def test_decisions_do_not_depend_on_the_chunks(tmp_path: Path, monkeypatch: pyte
     logits, _ = scores_of(53)
     held_out, true = scores_of(100, seed=1)
     labeled = write_csv(tmp_path / "held.csv", held_out, true)
-    monkeypatch.setattr(_decide_file, "MOST_COMPARED", 20)
+    monkeypatch.setattr(_decide_rules, "MOST_COMPARED", 20)
     texts, compared = [], []
     monkeypatch.setattr(_decide_file, "warn_of_shift", lambda _, sample: compared.append(sample) or False)
     for size in (1, 10, 4096):
@@ -227,8 +227,8 @@ def test_decisions_do_not_depend_on_the_chunks(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_sample_of_a_stream_is_uniform(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(_decide_file, "MOST_COMPARED", 100)
-    sample = _decide_file.Sample(2, seed=0)
+    monkeypatch.setattr(_decide_rules, "MOST_COMPARED", 100)
+    sample = _decide_rules.Sample(2, seed=0)
     for start in range(0, 10_000, 500):
         sample.add(torch.arange(start, start + 500, dtype=torch.float64).unsqueeze(-1).expand(-1, 2))
     values = sample.values[:, 0]

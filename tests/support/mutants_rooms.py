@@ -515,8 +515,8 @@ ROOM_MUTANTS = [
     Mutant(
         "audit: the saving is relative to the cost after it",
         "audit/_paired.py",
-        "ratio = left / spent",
-        "ratio = spent / left",
+        "share = 1 - left / spent",
+        "share = 1 - spent / left",
         "test_advice.py -k saving",
     ),
     Mutant(
@@ -1180,9 +1180,37 @@ ROOM_MUTANTS = [
     Mutant(
         "audit: an interval ignores mistakes that did not occur",
         "audit/_paired.py",
-        "if self._expects == self.count:",
-        "if self._expects < 0:",
-        "test_expected_moments.py -k larger_variance or audit_counts",
+        "            found.append((square - first",
+        "            _ = ((square - first",
+        "test_expected_moments.py -k larger_variance",
+    ),
+    Mutant(
+        "audit: the interval of a difference ignores mistakes that did not occur",
+        "audit/_paired.py",
+        "variance = max(variance, self.count *",
+        "_ = (variance, self.count *",
+        "test_expected_moments.py -k larger_variance",
+    ),
+    Mutant(
+        "audit: the interval of a saving forgets the covariance",
+        "audit/_paired.py",
+        "before * after - Z**2 * product",
+        "before * after",
+        "test_expected_moments.py -k larger_variance",
+    ),
+    Mutant(
+        "training: a residual head on frozen features is stored under another name",
+        "training/_frozen.py",
+        'f"backbone.{self.prefix}{name.removeprefix',
+        'f"backbone.{name.removeprefix',
+        "test_frozen.py -k residual_head_is_trained",
+    ),
+    Mutant(
+        "models: a frozen backbone keeps its residual head",
+        "models/_registry.py",
+        "    if isinstance(end, ResidualHead):",
+        "    if False and isinstance(end, ResidualHead):",
+        "test_frozen.py -k residual_head_is_trained",
     ),
     Mutant(
         "audit: the expected height counts an ancestor with all that is below it",
@@ -1313,9 +1341,9 @@ ROOM_MUTANTS = [
     Mutant(
         "doors: costs of actions are left out in silence",
         "doors/_class_costs.py",
-        "        _check_no_actions(by_name)",
-        "        pass",
-        "test_least_cost.py -k bad_parameters",
+        "answers = [*classes, *actions]",
+        "answers = [*classes]",
+        "test_least_cost_actions.py",
     ),
     Mutant(
         "decide: the threshold is fitted on the samples of the temperature",

@@ -11,13 +11,12 @@ from math import isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from labelkin._checks import InputError, check_names, check_number, counted, listed
 from labelkin._files import check_replaceable, open_whole
-from labelkin.audit._decide_rules import Ready, choose_rule, scaled_scores, warn_of_shift
+from labelkin.audit._decide_rules import Ready, Sample, choose_rule, scaled_scores, warn_of_shift
 from labelkin.audit._doubts import first_matches
 from labelkin.audit._names import (
     FROM_TREE,
@@ -39,7 +38,6 @@ from labelkin.training import costs_in_order, read_costs, shares_for
 
 DECISION, KIND, PROBABILITY, PATH = "decision", "decision_kind", "decision_probability", "decision_path"
 WRITTEN = (DECISION, KIND, PROBABILITY)
-MOST_COMPARED, MOST_NUMBERS = 2000, 2**21  # of the sample that is compared with the calibration samples
 
 
 class FileDecisions(NamedTuple):
@@ -333,19 +331,3 @@ def _text(cell: Any) -> Any:
 
 def _short(probs: Sequence[float]) -> list[str]:
     return ["" if isnan(prob) else f"{prob:.6g}" for prob in probs]  # an action has none
-
-
-class Sample:
-    """A random sample of fixed size of the rows of a stream; it does not depend on the size of the chunks."""
-
-    def __init__(self, width: int, seed: int) -> None:
-        self.size = max(100, min(MOST_COMPARED, MOST_NUMBERS // width))
-        self.values = torch.empty(0, width, dtype=torch.float64)
-        self._keys = np.empty(0)
-        self._random = np.random.default_rng(seed)
-
-    def add(self, rows: Tensor) -> None:
-        """Add rows; only those with the smallest random keys stay in the sample."""
-        keys = np.concatenate([self._keys, self._random.random(len(rows))])
-        kept = np.sort(np.argsort(keys, kind="stable")[: self.size])
-        self._keys, self.values = keys[kept], torch.cat([self.values, rows])[torch.from_numpy(kept)]

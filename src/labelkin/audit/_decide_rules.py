@@ -4,12 +4,16 @@ import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from labelkin import decide
 from labelkin._checks import InputError
 from labelkin.audit._predictions import Predictions
 from labelkin.decide import GuaranteeKind, Rule, RuleName
+
+MOST_COMPARED, MOST_NUMBERS = 2000, 2**21  # of the sample that is compared with the calibration samples
 
 
 class Ready(NamedTuple):
@@ -120,3 +124,19 @@ def choose_rule(
     if rule == "crm" and not (tree or costs):
         raise InputError("taxonomy: the rule 'crm' needs costs; pass --taxonomy or --costs, or --rule argmax.")
     return rule
+
+
+class Sample:
+    """A random sample of fixed size of the rows of a stream; it does not depend on the size of the chunks."""
+
+    def __init__(self, width: int, seed: int) -> None:
+        self.size = max(100, min(MOST_COMPARED, MOST_NUMBERS // width))
+        self.values = torch.empty(0, width, dtype=torch.float64)
+        self._keys = np.empty(0)
+        self._random = np.random.default_rng(seed)
+
+    def add(self, rows: Tensor) -> None:
+        """Add rows; only those with the smallest random keys stay in the sample."""
+        keys = np.concatenate([self._keys, self._random.random(len(rows))])
+        kept = np.sort(np.argsort(keys, kind="stable")[: self.size])
+        self._keys, self.values = keys[kept], torch.cat([self.values, rows])[torch.from_numpy(kept)]
