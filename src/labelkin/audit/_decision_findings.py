@@ -10,7 +10,7 @@ class Saving(NamedTuple):
 
     Attributes:
         share: Saved share of the cost of the most probable classes; NaN if they cost nothing.
-        low: Lower end of the interval.
+        low: Lower end of the interval; NaN, as the upper one, if too few samples cost anything to give one.
         high: Upper end.
 
     Example:
