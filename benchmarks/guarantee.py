@@ -23,6 +23,7 @@ from labelkin.decide._guarantee import rank
 from labelkin.structure import Taxonomy
 
 TRAINED, FALSE_ALARMS = 60, 0.01
+ADJUSTED = "other class shares, adjusted"
 TREE = {
     "loop": {"one": ["0", "6", "9"], "two": ["8"]},
     "open": {"curved": ["2", "3", "5"], "straight": ["1", "4", "7"]},
@@ -71,9 +72,14 @@ def measured(
     test: Samples,
     tree: Taxonomy,
     safe: decide.GuaranteedFallback,
+    shares: tuple[Tensor, Tensor] | None = None,  # of the test samples, and the former ones
 ) -> Outcome:
     before, after = (temperature.apply(part.logits).softmax(-1) for part in (calibration, test))
-    safe.fit(decide.node_probs(before, tree), calibration.target, tree)
+    ratios = None
+    if shares is not None:
+        before, after = (decide.adjust_shares(probs, *shares) for probs in (before, after))
+        ratios = shares[0] / shares[1]
+    safe.fit(decide.node_probs(before, tree), calibration.target, tree, share_ratios=ratios)
     answer = safe.apply(decide.node_probs(after, tree), tree).numpy()
     right = tree.lca(answer, tree.leaves[test.target.numpy()]) == answer
     top = tree.level(1)[test.target.numpy()]
@@ -91,12 +97,17 @@ def simulated(tree: Taxonomy, safe: decide.GuaranteedFallback, kind: str, splits
     for _ in range(splits):
         order = torch.randperm(len(clean.target), generator=generator)
         fitted, calibration, rest = order[:size], order[size : 2 * size], order[2 * size :]
-        if kind == "other class shares":
+        shares = None
+        if kind.startswith("other class shares"):
             weights = other_shares(clean.part(rest), tree)
             rest = rest[torch.multinomial(weights, len(rest) // 2, generator=generator)]
         test = (noisy if kind == "noise" else clean).part(rest)
         temperature = decide.Temperature().fit(clean.logits[fitted], clean.target[fitted])
-        outcomes.append(measured(clean.part(calibration), temperature, test, tree, safe))
+        if kind == ADJUSTED:
+            trained = temperature.apply(clean.logits[fitted]).softmax(-1).mean(0)
+            new = torch.bincount(clean.target, other_shares(clean, tree), minlength=len(trained))
+            shares = new / new.sum(), trained
+        outcomes.append(measured(clean.part(calibration), temperature, test, tree, safe, shares))
     return outcomes
 
 
@@ -139,7 +150,7 @@ def main() -> None:
         flush=True,
     )
     cases = [("same source", by, alpha) for alpha in alphas for by in ("all", "predicted", "true")]
-    shifted = ("other class shares", "noise") if asked.confidence is None else ()
+    shifted = ("other class shares", ADJUSTED, "noise") if asked.confidence is None else ()
     cases += [(kind, by, alphas[-1]) for kind in shifted for by in ("all", "predicted", "true")]
     for kind, by, alpha in cases:
         safe = decide.GuaranteedFallback(alpha, by, confidence=asked.confidence)
