@@ -212,6 +212,17 @@ def test_equal_ratios_change_no_threshold(by: Any):
     )
 
 
+def test_a_threshold_for_a_true_subtree_weights_a_new_sample_by_the_classes_of_the_subtree():
+    """The thresholds of "true" are those that each subtree alone would have, whatever the ratios of the other one are."""
+    probs, target = samples_with(torch.ones(6), 200, torch.Generator().manual_seed(11))
+    below = decide.node_probs(probs, TREE)
+    found = []
+    for easy in (1.0, 5.0):
+        ratios = torch.tensor([easy, easy, easy, 1, 1, 2])
+        found.append(decide.GuaranteedFallback(0.1, "true").fit(below, target, TREE, share_ratios=ratios).thresholds)
+    assert found[0] == found[1]
+
+
 def test_decisions_for_the_right_shares_cost_less():
     generator = torch.Generator().manual_seed(5)
     probs, target = samples_with(SHARES, 4000, generator)
@@ -259,7 +270,7 @@ def test_a_guarantee_that_the_samples_cannot_give_is_refused():
         InputError, match="share_ratios: too few calibration samples belong to classes that are frequent"
     ):
         decide.GuaranteedFallback(0.1).fit(below, few, TREE, share_ratios=rare)
-    with pytest.raises(InputError, match="node_probs: too few calibration samples of 'easy', 'hard' belong"):
+    with pytest.raises(InputError, match="node_probs: too few calibration samples of 'hard' belong"):
         decide.GuaranteedFallback(0.1, by="true").fit(below, few, TREE, share_ratios=rare)
     with pytest.raises(InputError, match="confidence: it is known only where new samples have the same class shares"):
         decide.GuaranteedFallback(0.1, confidence=0.9).fit(below, target, TREE, share_ratios=SHARES)

@@ -1159,9 +1159,16 @@ ROOM_MUTANTS = [
     Mutant(
         "decide: the guarantee ignores the new class shares",
         "decide/_guarantee.py",
-        "if weights is None:",
-        "if True:",
+        "        if ratios is None:\n            return threshold_of",
+        "        if True:\n            return threshold_of",
         "test_class_shares.py -k guarantee_holds",
+    ),
+    Mutant(
+        "decide: a true subtree is weighted by the classes of others",
+        "decide/_guarantee.py",
+        "(ratios if classes is None else ratios[classes])",
+        "ratios",
+        "test_class_shares.py -k of_the_subtree",
     ),
     Mutant(
         "decide: the former class shares are ignored",

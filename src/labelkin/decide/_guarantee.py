@@ -58,8 +58,8 @@ class GuaranteedFallback:
 
     A confidence holds for each subtree by itself, not for all of them at once.
 
-    With `share_ratios`, `fit` weights each calibration sample by the ratio of its class, and a new one by the largest ratio
-    (weighted conformal prediction for label shift, Podkopaev and Ramdas, 2021). The guarantee then holds for samples whose
+    With `share_ratios`, `fit` weights each calibration sample by the ratio of its class, and a new one by the largest ratio, with
+    `"true"` that of its subtree (weighted conformal prediction for label shift, Podkopaev and Ramdas, 2021). The guarantee then holds for samples whose
     classes occur in the new shares, if the ratios are right and the samples of each class are as before.
 
     Args:
@@ -111,12 +111,10 @@ class GuaranteedFallback:
         check_target("target", target, len(node_probs), len(taxonomy.leaves))
         nodes, probs = ways_down(node_probs.detach().double(), taxonomy)
         scores = wrong_up_to(nodes, probs, target, taxonomy)
-        weights, most = None, 1.0
-        if share_ratios is not None:
-            weights, most = self._weights(share_ratios, target, len(taxonomy.leaves))
+        ratios = None if share_ratios is None else self._checked(share_ratios, len(taxonomy.leaves))
         if self.by == "all":
             _check_enough(len(scores), self.alpha, self.confidence)
-            found = self._threshold(scores, weights, most)
+            found = self._threshold(scores, target, ratios)
             if math.isnan(found):
                 raise InputError(
                     f"share_ratios: too few calibration samples {TOO_FEW}; use more samples, or a larger alpha."
@@ -128,11 +126,11 @@ class GuaranteedFallback:
         predicted = self.by == "predicted"
         subtree = nodes[:, below].cpu().numpy() if predicted else taxonomy.level(below)[target.cpu().numpy()]
         samples_of = {top: torch.from_numpy(subtree == top).to(scores.device) for top in taxonomy.children[fork]}
-        by_name = {
-            taxonomy.names[top]: self._threshold(scores[samples], None if weights is None else weights[samples], most)
-            for top, samples in samples_of.items()
-        }
-        self.thresholds = self._merged(by_name, taxonomy, weighted=weights is not None)
+        by_name = {}
+        for top, samples in samples_of.items():
+            classes = None if predicted else torch.from_numpy(taxonomy.level(below) == top)
+            by_name[taxonomy.names[top]] = self._threshold(scores[samples], target[samples], ratios, classes)
+        self.thresholds = self._merged(by_name, taxonomy, weighted=ratios is not None)
         return self
 
     def apply(self, node_probs: Tensor, taxonomy: Taxonomy) -> Tensor:
@@ -173,19 +171,19 @@ class GuaranteedFallback:
         """
         return int(taxonomy.depth[first_fork(taxonomy)]) + 1 if self.by == "predicted" else 0
 
-    def _weights(self, share_ratios: Tensor, target: Tensor, classes: int) -> tuple[Tensor, float]:
-        """Return the weights (n,) of the calibration samples, and the largest one that a new sample may have."""
+    def _checked(self, share_ratios: Tensor, classes: int) -> Tensor:
         if self.confidence is not None:
             raise InputError(
                 "confidence: it is known only where new samples have the same class shares; leave one of them out."
             )
-        ratios = checked_shares("share_ratios", share_ratios, classes).to(target.device)
-        return ratios[target.long()], float(ratios.max())
+        return checked_shares("share_ratios", share_ratios, classes)
 
-    def _threshold(self, scores: Tensor, weights: Tensor | None, most: float) -> float:
-        if weights is None:
+    def _threshold(self, scores: Tensor, target: Tensor, ratios: Tensor | None, classes: Tensor | None = None) -> float:
+        """Return the threshold for samples like these, whose classes are among `classes` (K,); NaN if there are too few."""
+        if ratios is None:
             return threshold_of(scores, self.alpha, self.confidence)
-        return weighted_threshold(scores, weights, most, self.alpha)
+        most = float((ratios if classes is None else ratios[classes]).max())
+        return weighted_threshold(scores.cpu(), ratios[target.cpu().long()], most, self.alpha)
 
     def _merged(self, found: dict[str, float], taxonomy: Taxonomy, *, weighted: bool) -> dict[str, float]:
         """Return the thresholds to apply, and report the subtrees that have too few samples."""
