@@ -60,8 +60,8 @@ class GuaranteedFallback:
 
     With `share_ratios`, `fit` weights each calibration sample by the ratio of its class, and a new one by the largest ratio
     (with `"true"`, by that of its subtree): weighted conformal prediction for label shift, Podkopaev and Ramdas, 2021. The
-    guarantee then holds for samples whose classes occur in the new shares, if the ratios are right and the samples of each class
-    are as before.
+    guarantee then holds for samples whose classes occur in the new shares, if the ratios are right and the samples of each
+    class are as before.
 
     Args:
         alpha: The largest probability of a wrong answer, between 0 and 1.
