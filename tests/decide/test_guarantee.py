@@ -202,6 +202,12 @@ def test_the_rank_of_a_confidence_is_the_first_with_that_probability(alpha: floa
     assert least_samples(0.05, 0.95) == 59
 
 
+def test_the_least_number_of_samples_for_a_tiny_error_is_found_at_once():
+    """It was counted up one by one."""
+    found = least_samples(1e-12, 0.9)
+    assert found == pytest.approx(math.log(10) * 1e12, rel=1e-3)
+
+
 # The guarantee, by simulation.
 
 

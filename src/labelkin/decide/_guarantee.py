@@ -262,8 +262,9 @@ def least_samples(alpha: float, confidence: float | None = None) -> int:
     """Return the least number of samples whose rank exists: `ceil(1 / alpha) - 1`, or more with a confidence."""
     count = math.ceil(1 / _exact(alpha)) - 1
     if confidence is not None:
-        count = max(count, math.floor(math.log1p(-confidence) / math.log1p(-float(_exact(alpha)))))
-        while rank(count, alpha, confidence) > count:
+        right = math.log1p(-float(_exact(alpha)))
+        count = max(count, math.floor(math.log1p(-confidence) / right))
+        if -math.expm1(count * right) < confidence:  # the largest rank needs 1 - (1 - alpha) ** count >= confidence
             count += 1
     return count
 
