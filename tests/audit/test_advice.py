@@ -162,6 +162,15 @@ def test_the_advice_names_the_command_for_a_run():
     assert of_file.partition(")")[2] == of_run.partition(")")[2]
 
 
+def test_a_run_is_advised_by_its_own_probabilities():
+    """`labelkin predict` decides by them and takes no temperature."""
+    own, scaled = effect(1.0, 0.9, -0.12, -0.08, temperature=1.0), effect(1.0, 0.8, -0.25, -0.15)
+    of_run, of_file = (advise([own, scaled], None, has_probs=True, has_costs=True, of_run=of) for of in (True, False))
+    assert of_run.headline == "Decide by least cost: a decision costs 10 % less [8, 12]"
+    assert of_run.temperature == 1
+    assert of_file.headline == "Fit temperature 0.64 and decide by least cost: a decision costs 20 % less [15, 25]"
+
+
 def test_a_saving_without_an_interval_says_why():
     found = effect(1.0, 0.93, -0.2, 0.06)
     found = found._replace(saved=Saving(0.07, math.nan, math.nan))

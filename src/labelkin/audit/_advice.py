@@ -23,7 +23,8 @@ def advise(
 ) -> Advice:
     """Return the decision rule to use, from the comparison by the given costs or, without costs, by the taxonomy.
 
-    The comparison of calibrated probabilities counts, if there is one: its samples did not choose the temperature.
+    The comparison of calibrated probabilities counts, if there is one: its samples did not choose the temperature. Of a run,
+    that of its own probabilities counts, by which `labelkin predict` decides.
 
     Args:
         found: The effects of least-cost decisions.
@@ -40,7 +41,8 @@ def advise(
         sentence = f"{headline}: while all cost the same, the most probable class is the best decision."
         return Advice("argmax", None, None, 0, 1.0, sentence, headline, fallback=fallback_sentence(answers))
     by = "costs" if any(part.costs == "costs" for part in found) else "taxonomy"
-    *_, best = (part for part in found if part.costs == by)
+    parts = [part for part in found if part.costs == by]
+    best = parts[0] if of_run else parts[-1]
     change = best.cost if by == "costs" else best.distance_at_1
     assert change is not None
     better = is_significant(change) and change.change < 0
