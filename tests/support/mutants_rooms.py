@@ -240,11 +240,11 @@ ROOM_MUTANTS = [
         "test_captured_steps.py -k first_step_alone",
     ),
     Mutant(
-        "training: a fleet passes gray images to batch normalization in any layout",
+        "training: a fleet leaves the batch normalization of gray images to cuDNN, which refuses it",
         "training/_fleet_model.py",
-        "        if self.normalizes:",
-        "        if False:",
-        "test_fleet.py -k contiguous_inputs",
+        ".shape[1] == 1:\n            with torch.backends",
+        ".shape[1] == 0:\n            with torch.backends",
+        "test_fleet.py -k without_cudnn",
     ),
     Mutant(
         "comparison: waiting for another process is said again and again",

@@ -4,7 +4,7 @@ The parameters and buffers of the members are rows of stacked tensors, and each 
 step of the batched model is therefore a step of every member, and a member can be evaluated and saved as if it were alone.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -12,11 +12,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
+from torch.overrides import TorchFunctionMode
 
 from labelkin.objectives import Objective
 from labelkin.training._fleet_autocast import as_outside
 from labelkin.training._fleet_convolution import AsProducts
 from labelkin.training._model import Model
+
+NORMALIZE: Any = nn.functional.batch_norm
 
 
 class Part(NamedTuple):
@@ -25,6 +28,28 @@ class Part(NamedTuple):
     own: nn.Parameter
     stacked: nn.Parameter
     row: int
+
+
+class SingleChannels(TorchFunctionMode):
+    """Compute batch normalization of one channel without cuDNN, for the duration of a `with` block.
+
+    `vmap` passes the channels of all members as those of one image. cuDNN needs that image to be contiguous. With several
+    channels, joining them with the members makes a contiguous copy; with one, it makes a view, which cuDNN refuses.
+
+    >>> with SingleChannels():
+    ...     found = nn.functional.batch_norm(torch.ones(4, 1, 2), torch.zeros(1), torch.ones(1), training=True)
+    >>> found.abs().max().item()
+    0.0
+    """
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        given = dict(kwargs or {})
+        if func is NORMALIZE and (args[0] if args else given["input"]).shape[1] == 1:
+            with torch.backends.cudnn.flags(enabled=False):
+                return func(*args, **given)
+        return func(*args, **given)
 
 
 class _Head(nn.Module):
@@ -56,7 +81,6 @@ class Stack(nn.Module):
             modules
         )  # in a tuple, which torch does not register: their tensors are rows of those below
         self.products = False  # whether convolutions are computed as products
-        self.normalizes = any(isinstance(part, nn.BatchNorm2d) for part in modules[0].modules())
         self.parameter_names = [name for name, _ in modules[0].named_parameters()]
         self.buffer_names = [name for name, _ in modules[0].named_buffers()]
         self.stacked = nn.ParameterList(
@@ -105,27 +129,12 @@ class Stack(nn.Module):
         module = self.members[0]
         convolutions: AbstractContextManager[Any] = AsProducts() if self.products else nullcontext()
         device = self.stacked[0].device if len(self.stacked) else inputs[0].device
-        if self.normalizes:
-            inputs, in_dims = self._in_order(inputs, in_dims)
 
         def one(tensors: dict[str, Tensor], arguments: tuple[Any, ...], named: dict[str, Tensor]) -> Any:
-            with convolutions, as_outside(device):  # convolutions are cast before they become products
+            with convolutions, as_outside(device), SingleChannels():  # casts come before products
                 return functional_call(module, tensors, arguments, named)
 
         return vmap(one, in_dims=(0, in_dims, 0))(dict(self._tensors()), inputs, given)
-
-    def _in_order(self, inputs: tuple[Any, ...], in_dims: int | None) -> tuple[tuple[Any, ...], int | None]:
-        """Return images of one channel in the order in which batch normalization needs them.
-
-        It takes the channels of all members as those of one image. With several channels that makes a copy; with one it makes
-        a view, (n, members, height, width), that must be contiguous, or cuDNN refuses it.
-        """
-        images = inputs[0]
-        if images.shape[-3:-2] != (1,) or images.dim() != (4 if in_dims is None else 5):
-            return inputs, in_dims
-        if in_dims is None:
-            images = images.expand(len(self.members), *images.shape)
-        return (images.transpose(0, 1).contiguous().transpose(0, 1), *inputs[1:]), 0
 
 
 class FleetModel(nn.Module):
