@@ -30,7 +30,7 @@ from labelkin.functional._kernels import losses as fused_losses
 from support.trees import named, random_taxonomy
 
 CUOBJDUMP = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
-MODULES = ("leaves", "nodes", "classes", "embedding")
+MODULES = ("leaves", "nodes", "classes", "embedding", "convolution")
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -66,6 +66,7 @@ def main(capability: int) -> None:
     tree_losses()
     class_losses()
     embedding_steps()
+    convolutions()
     launched = set(compiled)
     expected = {f"triton_{name}.{kernel}" for name in MODULES for kernel in kernels_of(name)}
     print(json.dumps({"missing": sorted(expected - launched), "kernels": {k: sizes(v) for k, v in compiled.items()}}))
@@ -139,6 +140,14 @@ def embedding_steps() -> None:
                 options = kernels.EmbeddingOptions(2.0, 0.3, 1.0, absolute=absolute, rectified=not absolute)
                 z1, z2, e = torch.randn(3, 2, classes, dtype=dtype)
                 kernels.embedding_with_gradients(z1, z2, e, torch.tensor([0, 1]), torch.ones(2), torch.ones(5), options)
+
+
+def convolutions() -> None:
+    for inputs, outputs in ((1, 2), (4, 4), (8, 16), (16, 16)):
+        for dtype in DTYPES:
+            images = torch.randn(2, 3, inputs, 4, 4, dtype=dtype, requires_grad=True)
+            weight = torch.randn(2, outputs, inputs, 3, 3, dtype=dtype, requires_grad=True)
+            kernels.member_convolution(images, weight).sum().backward()
 
 
 if __name__ == "__main__":

@@ -240,6 +240,13 @@ ROOM_MUTANTS = [
         "test_captured_steps.py -k first_step_alone",
     ),
     Mutant(
+        "functional: the gradient of many networks' images is convolved with weights that are not mirrored",
+        "functional/_kernels/convolution.py",
+        "weight.flip(-1, -2).transpose(1, 2)",
+        "weight.transpose(1, 2)",
+        "test_member_convolution.py",
+    ),
+    Mutant(
         "training: a fleet leaves the batch normalization of gray images to cuDNN, which refuses it",
         "training/_fleet_model.py",
         ".shape[1] == 1:\n            with torch.backends",
@@ -1619,11 +1626,11 @@ ROOM_MUTANTS = [
         "test_mps.py -k crashes",
     ),
     Mutant(
-        "training: a fleet takes the slower form of convolutions",
+        "training: a fleet takes the slowest way to convolve",
         "training/_fleet_convolution.py",
-        "return seconds[1] < seconds[0]",
-        "return seconds[1] > seconds[0]",
-        "test_fleet.py -k faster_convolutions",
+        "return min(ways, key=",
+        "return max(ways, key=",
+        "test_fleet.py -k fastest_way",
     ),
     Mutant(
         "training: a fleet computes products in float32 although autocast is on",

@@ -29,7 +29,7 @@ from labelkin.training._fleet import Fleet, FleetMember
 from labelkin.training._fleet_autocast import as_outside
 from labelkin.training._fleet_batches import FleetBatches
 from labelkin.training._fleet_check import NotBatched
-from labelkin.training._fleet_convolution import AsProducts
+from labelkin.training._fleet_convolution import by_kernel, by_product, convolutions
 from labelkin.training._fleet_model import FleetModel
 from labelkin.training._task import Place
 from support.requires import skip_unless
@@ -235,39 +235,58 @@ def test_operations_have_the_precision_that_autocast_gives_them(operation: str):
     assert isinstance(as_outside(torch.device("cpu")), nullcontext)  # without autocast nothing is cast
 
 
-@pytest.mark.parametrize(("kernel", "stride", "padding"), [(3, 1, 1), (5, 2, 0), ((1, 3), (2, 1), (0, 1))])
-def test_convolutions_as_products(kernel: Any, stride: Any, padding: Any):
+@pytest.mark.parametrize("way", ["products", "kernel"])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding"), [(3, 1, 1), (3, 1, "same"), (5, 2, 0), ((1, 3), (2, 1), (0, 1))]
+)
+def test_other_ways_to_convolve(way: str, kernel: Any, stride: Any, padding: Any):
     torch.manual_seed(0)
     layer = nn.Conv2d(3, 4, kernel, stride, padding).double()
     images = torch.randn(2, 3, 9, 8, dtype=torch.float64, requires_grad=True)
     expected = layer(images)
-    with AsProducts():
+    with convolutions(way):
         found = layer(images)
     torch.testing.assert_close(found, expected)
     for value in (images, layer.weight, layer.bias):
         ours, theirs = (torch.autograd.grad(out.square().sum(), value, retain_graph=True) for out in (found, expected))
         torch.testing.assert_close(ours, theirs)
     other = nn.Conv2d(4, 4, 3, padding="same", groups=2, dilation=2)
-    with AsProducts():
+    with convolutions(way):
         torch.testing.assert_close(other(torch.ones(1, 4, 9, 9)), other(torch.ones(1, 4, 9, 9)))
 
 
+def test_which_convolutions_the_kernel_computes():
+    def taken(inputs: int, outputs: int, size: int = 3, **options: Any) -> bool:
+        return by_kernel(torch.ones(1, inputs, 6, 6), torch.ones(outputs, inputs, size, size), **options) is not None
+
+    assert taken(1, 4, padding=1)
+    assert taken(16, 16, padding="same", bias=torch.ones(16))
+    assert taken(2, 2, padding=(1, 1))
+    others: list[dict[str, Any]] = [{}, {"padding": "valid"}, {"padding": 2}, {"padding": 1, "stride": 2}]
+    assert not any(taken(2, 2, **options) for options in [*others, {"padding": 2, "dilation": 2}])
+    assert not taken(1, 17, padding=1)
+    assert not taken(17, 1, padding=1)
+    assert not taken(2, 2, 5, padding="same")
+    assert by_product(torch.ones(1, 2, 6, 6), torch.ones(2, 2, 3, 3), padding="same") is None
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("faster", [True, False])
-def test_a_fleet_takes_the_faster_convolutions(digits, monkeypatch: pytest.MonkeyPatch, faster: bool):
-    times = iter([2.0, 1.0] if faster else [1.0, 2.0])
-    seen: list[bool] = []
+@pytest.mark.parametrize("fastest", ["grouped", "products", "kernel"])
+def test_a_fleet_convolves_in_the_fastest_way(digits, monkeypatch: pytest.MonkeyPatch, fastest: str):
+    seen: list[str] = []
     fleet = fleet_of(digits, MIXED[1:3])
-    monkeypatch.setattr(
-        convolution, "replay_seconds", lambda step, device: seen.append(fleet.model.backbone.products) or next(times)
-    )
-    measure = convolution.products_are_faster
-    monkeypatch.setattr(
-        checks, "products_are_faster", lambda net, step, device: measure(net, step, torch.device("cuda"))
-    )
+
+    def seconds(step: Any, device: torch.device) -> float:
+        seen.append(fleet.model.backbone.way)
+        return 1.0 if seen[-1] == fastest else 2.0
+
+    monkeypatch.setattr(convolution, "replay_seconds", seconds)
+    monkeypatch.setattr(convolution, "has_member_convolution", lambda images: True)
+    measure = convolution.fastest_way
+    monkeypatch.setattr(checks, "fastest_way", lambda net, step, device: measure(net, step, torch.device("cuda")))
     found = fleet.fit()
-    assert seen == [False, True]
-    assert fleet.model.backbone.products is faster
+    assert seen == ["grouped", "products", "kernel"]
+    assert fleet.model.backbone.way == fastest
     for member, ours in zip(MIXED[1:3], found, strict=True):
         assert_same(ours, alone(digits, member))
 
@@ -505,7 +524,7 @@ class TestOnAGpu:
                 assert row["loss"] == pytest.approx(expected["loss"], rel=5e-3)
             assert ours.metrics["accuracy"] == pytest.approx(theirs.metrics["accuracy"], abs=0.03)
 
-    def test_both_forms_of_convolutions_are_measured(self, digits):
+    def test_all_ways_to_convolve_are_measured(self, digits):
         fleet = fleet_of(digits, MIXED[:2])
         fleet._prepare(False)
         batch = next(iter(fleet.batches.epoch(0)))
@@ -513,6 +532,6 @@ class TestOnAGpu:
         def step() -> None:
             fleet.fabric.backward(fleet.task.loss(fleet.forward, batch).sum())
 
-        for products in (False, True):
-            fleet.model.backbone.products = products
+        for way in ("grouped", "products", "kernel"):
+            fleet.model.backbone.way = way
             assert 0 < convolution.replay_seconds(step, fleet.place.device) < float("inf")

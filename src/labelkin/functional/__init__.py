@@ -40,6 +40,10 @@ from labelkin.functional._hierarchical import (
 )
 from labelkin.functional._hierarchical import open_log_softmax as open_log_softmax
 from labelkin.functional._hierarchical import open_subtree_logsumexp as open_subtree_logsumexp
+from labelkin.functional._kernels import MOST_MEMBER_CHANNELS as MOST_MEMBER_CHANNELS
+from labelkin.functional._kernels import convolution_for_fleets as convolution_for_fleets
+from labelkin.functional._kernels import has_member_convolution as has_member_convolution
+from labelkin.functional._kernels import member_convolution as member_convolution
 from labelkin.functional._kernels.classes import ClassTargets as ClassTargets
 from labelkin.functional._kernels.classes import (
     DenseTargets,

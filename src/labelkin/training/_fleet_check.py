@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from labelkin.data import ArraySplit, Chain, Dataset, Minibatch
-from labelkin.training._fleet_convolution import products_are_faster
+from labelkin.training._fleet_convolution import fastest_way
 from labelkin.training._fleet_model import FleetModel
 from labelkin.training._model import Model
 from labelkin.training._settings import Settings, augmentations
@@ -69,7 +69,8 @@ def check_step(
 ) -> None:
     """Compute a step in a fleet and with each member alone, and raise `NotBatched` if losses or gradients differ.
 
-    The faster form of convolutions is chosen first. Nothing else is changed: buffers are restored, and gradients are removed.
+    The fastest way to compute convolutions is chosen first. Nothing else is changed: buffers are restored, and gradients are
+    removed.
 
     Args:
         fleet: The batched model.
@@ -83,7 +84,7 @@ def check_step(
     def step() -> None:
         fabric.backward(task.loss(forward, batch).sum())
 
-    fleet.backbone.products = products_are_faster(fleet.backbone, step, batch.inputs.device)
+    fleet.backbone.way = fastest_way(fleet.backbone, step, batch.inputs.device)
     _reset(fleet, before)
     alone = [deepcopy(model) for model in fleet.models]
     tolerance = _tolerance(alone[0], fabric)

@@ -5,7 +5,6 @@ step of the batched model is therefore a step of every member, and a member can 
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from labelkin.objectives import Objective
 from labelkin.training._fleet_autocast import as_outside
-from labelkin.training._fleet_convolution import AsProducts
+from labelkin.training._fleet_convolution import GROUPED, convolutions
 from labelkin.training._model import Model
 
 NORMALIZE: Any = nn.functional.batch_norm
@@ -80,7 +79,7 @@ class Stack(nn.Module):
         self.members = tuple(
             modules
         )  # in a tuple, which torch does not register: their tensors are rows of those below
-        self.products = False  # whether convolutions are computed as products
+        self.way = GROUPED  # in which convolutions are computed
         self.parameter_names = [name for name, _ in modules[0].named_parameters()]
         self.buffer_names = [name for name, _ in modules[0].named_buffers()]
         self.stacked = nn.ParameterList(
@@ -127,11 +126,10 @@ class Stack(nn.Module):
         """
         given = {name: value for name, value in batch.items() if value is not None}
         module = self.members[0]
-        convolutions: AbstractContextManager[Any] = AsProducts() if self.products else nullcontext()
         device = self.stacked[0].device if len(self.stacked) else inputs[0].device
 
         def one(tensors: dict[str, Tensor], arguments: tuple[Any, ...], named: dict[str, Tensor]) -> Any:
-            with convolutions, as_outside(device), SingleChannels():  # casts come before products
+            with convolutions(self.way), as_outside(device), SingleChannels():  # casts come before convolutions
                 return functional_call(module, tensors, arguments, named)
 
         return vmap(one, in_dims=(0, in_dims, 0))(dict(self._tensors()), inputs, given)

@@ -18,6 +18,12 @@ from labelkin.functional._kernels.classes import (
     fits_classes,
     sparse_targets,
 )
+from labelkin.functional._kernels.convolution import (
+    MOST_MEMBER_CHANNELS,
+    convolution_for_fleets,
+    has_member_convolution,
+    member_convolution,
+)
 from labelkin.functional._kernels.cpu_embedding import Options as EmbeddingOptions
 from labelkin.functional._kernels.embedding import embedding_with_gradients
 from labelkin.functional._kernels.index import PathIndex, path_index
@@ -32,6 +38,7 @@ from labelkin.functional._kernels.losses import (
 )
 
 __all__ = [
+    "MOST_MEMBER_CHANNELS",
     "ClassTargets",
     "DenseTargets",
     "EmbeddingOptions",
@@ -47,14 +54,17 @@ __all__ = [
     "classes_pay",
     "conditional_softmax",
     "convex_hierarchical",
+    "convolution_for_fleets",
     "dtype_of",
     "embedding_with_gradients",
     "fits",
     "fits_classes",
     "fits_hierarchical",
+    "has_member_convolution",
     "hierarchical",
     "hierarchical_cross_entropy",
     "linear_layer",
+    "member_convolution",
     "path_index",
     "scale",
     "sparse_targets",
