@@ -197,6 +197,7 @@ def test_fleet_times_are_throughputs_of_the_same_training(tmp_path):
     options = ("--members", 2, "--backbone", "mlp", "--samples", 120, "--epochs", 2, "--size", 8)
     shown = CliRunner().invoke(app, ["fleet", *map(str, options), "-o", str(file)])
     assert "x the throughput of one after another" in shown.stdout
+    assert "Convolutions: grouped." in shown.stdout.replace("\n", " ")
     assert json.loads(file.read_text())["members"] == 2
     with pytest.raises(InputError, match="members: expected a whole number of at least 2, got 1"):
         time_fleet(members=1)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from labelkin.bench._fleet import FleetTimes as FleetTimes
     from labelkin.bench._fleet import fleet_times_as_dict as fleet_times_as_dict
     from labelkin.bench._fleet import time_fleet as time_fleet
+    from labelkin.bench._fleet import train_gray_fleet as train_gray_fleet
     from labelkin.bench._growth import Compared as Compared
     from labelkin.bench._growth import Comparison as Comparison
     from labelkin.bench._growth import Growth as Growth
@@ -57,7 +58,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_tree_losses": ["TreeLosses", "time_tree_losses"],
     },
     internal={
-        "_fleet": ["fleet_times_as_dict"],
+        "_fleet": ["fleet_times_as_dict", "train_gray_fleet"],
         "_growth": ["comparison_as_dict"],
         "_losses": ["LossTimes", "loss_times_as_dict", "time_losses"],
         "_many_labels": ["many_labels_as_dict"],

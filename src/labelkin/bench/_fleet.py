@@ -50,11 +50,12 @@ class FleetTimes(NamedTuple):
             24 steps. Later losses are not compared: rounding alone may make a small network leave a plateau epochs earlier or
             later.
         note: Why the steps of the fleet were not captured; None if they were or were not meant to be.
+        way: How the fleet computed convolutions: "grouped", "products" or "kernel". On a GPU it takes the fastest.
 
     Example:
         >>> from labelkin.bench import FleetTimes, Machine
         >>> on = Machine("cpu", 2, 1, "2.11")
-        >>> times = FleetTimes(on, "mlp", "one-hot", 36, 60_000, 128, 1.0, 0.5, 3.0, 1.5, 0.1, 1e-6, None)
+        >>> times = FleetTimes(on, "mlp", "one-hot", 36, 60_000, 128, 1.0, 0.5, 3.0, 1.5, 0.1, 1e-6, None, "grouped")
         >>> times.throughput, times.step_throughput
         (12.0, 12.0)
     """
@@ -72,6 +73,7 @@ class FleetTimes(NamedTuple):
     begun: float
     loss_difference: float
     note: str | None
+    way: str
 
     @property
     def throughput(self) -> float:
@@ -146,7 +148,28 @@ def time_fleet(
             _Runs(objective, backbone, _gray_images(COMPARED * batch, size), batch, epochs=1), members
         ),
         note=fleet.steps.not_captured,
+        way=fleet.model.backbone.way,
     )
+
+
+def train_gray_fleet(members: int, backbone: str, *, steps: int, batch: int = 128, size: int = 28) -> str:
+    """Train a fleet of one-hot networks on random gray images for some steps, for profilers; return how it convolved.
+
+    Args:
+        members: The number of networks.
+        backbone: The name of the backbone.
+        steps: The number of steps.
+        batch: The batch size of each network.
+        size: The height and width of the images in pixels.
+
+    Example:
+        >>> from labelkin.bench import train_gray_fleet
+        >>> train_gray_fleet(2, "tiny-cnn", steps=3, batch=20, size=8)
+        'grouped'
+    """
+    fleet = _Runs("one-hot", backbone, _gray_images(steps * batch, size), batch, epochs=1).fleet(members)
+    _trained(fleet)
+    return fleet.model.backbone.way
 
 
 class _Runs:

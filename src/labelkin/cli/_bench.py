@@ -312,7 +312,7 @@ def fleet(
     say(
         f"The fleet has {found.throughput:.2f} x the throughput of one after another, {found.step_throughput:.2f} x without "
         f"evaluation. The losses of the first steps differ by at most {found.loss_difference:.1e}; the first one took "
-        f"{found.begun:.1f} s."
+        f"{found.begun:.1f} s. Convolutions: {found.way}."
     )
     if found.note:
         say(f"Not captured: {found.note}.")
