@@ -255,6 +255,12 @@ def test_what_a_run_cannot_decide_is_refused_in_a_sentence(home: Path, tmp_path:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["costs.csv"]
 
 
+def test_metrics_of_a_run_have_no_place_for_actions(home: Path):
+    told = refused("evaluate", home / "tree", "--costs", home / "costs.csv")
+    assert "costs: expected a column for each class alone, got 'wait', 'ask a person' as well; training and its" in told
+    assert "give them to labelkin audit, decide, predict, serve or export" in told
+
+
 def test_columns_after_the_classes_need_names(home: Path):
     for given in (MATRIX, MATRIX.numpy(), MATRIX.tolist()):
         with pytest.raises(
