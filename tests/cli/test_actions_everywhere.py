@@ -196,15 +196,14 @@ def test_the_audit_of_a_run_counts_what_predict_chooses(home: Path):
 
 @pytest.mark.parametrize("run", RUNS)
 def test_python_takes_costs_of_actions_in_every_form(home: Path, run: str):
-    pandas = pytest.importorskip("pandas")
     model, (probs, answers) = load_run(home / run), by_a_loop(home / run)
     temperature = model.calibration.temperature
     own = Rule("crm", model.taxonomy, MATRIX, temperature=temperature, actions=ACTIONS)
-    frame = pandas.DataFrame(COSTS).T
+    np.savez(home / "costs.npz", costs=MATRIX.numpy(), classes=np.array(DIGITS), actions=np.array(ACTIONS))
     for found in (
         model.predict(INPUTS, costs=home / "costs.csv"),
         model.predict(INPUTS, costs=COSTS, decide="crm"),
-        model.predict(INPUTS, costs=frame),
+        model.predict(INPUTS, costs=str(home / "costs.npz")),
         model.predict(INPUTS, decide=own),
         model.predict(INPUTS, decide=model.rule(costs=COSTS)),
     ):
