@@ -266,6 +266,9 @@ def test_columns_after_the_classes_need_names(home: Path):
             InputError, match=r"costs: expected names for the columns after the 10 classes, .* \(10, 12\)"
         ):
             load_run(home / "tree").rule(costs=given)
+    for few in (MATRIX[:9, :9], MATRIX[:9, :9].numpy()):
+        with pytest.raises(InputError, match="costs: expected 10 x 10 for 10 classes, got 9 x 9"):
+            load_run(home / "tree").rule(costs=few)
     gains = MATRIX[:, :10].neg()  # a matrix without names may have negative costs, as before
     assert load_run(home / "tree").rule(costs=gains).costs is gains
 

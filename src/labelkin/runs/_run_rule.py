@@ -13,6 +13,7 @@ from torch import Tensor
 from labelkin._checks import InputError
 from labelkin.data import LEAST_CALIBRATION
 from labelkin.decide import Rule, RuleName, choose_rule, reasons
+from labelkin.relations import read_square
 from labelkin.runs._folder import RunFolder
 from labelkin.structure import Taxonomy
 from labelkin.training import LEAST_SCORE, PRIOR, costs_in_order, read_costs
@@ -145,9 +146,11 @@ def _costs_over(costs: Any, classes: Sequence[str]) -> tuple[Tensor | None, tupl
 
     A matrix without names is taken as it is, so its costs may be negative. Columns after the classes need names.
     """
-    matrix = torch.as_tensor(costs) if isinstance(costs, Tensor | np.ndarray) else None
-    if costs is None or (matrix is not None and not (matrix.ndim == 2 and matrix.shape[1] > len(matrix))):
-        return matrix, ()
+    if costs is None:
+        return None, ()
+    if isinstance(costs, Tensor | np.ndarray) and not (costs.ndim == 2 and costs.shape[1] > len(costs)):
+        read_square("costs", costs, len(classes))
+        return torch.as_tensor(costs), ()
     table = costs_in_order(read_costs(costs), classes)
     return table.costs, table.actions
 
