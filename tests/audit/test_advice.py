@@ -154,12 +154,18 @@ def test_the_headline_says_what_to_do_and_what_it_is_worth(found: Crm, headline:
 def test_the_advice_names_the_command_for_a_run():
     """`labelkin decide` takes no runs, and `labelkin predict` uses the temperature of the run."""
     better = effect(1.0, 0.93, -0.12, -0.02)
-    of_file, of_run = (
+    for_file, for_run = (
         advise([better], None, has_probs=True, has_costs=True, of_run=of_run).sentence for of_run in (False, True)
     )
-    assert "(labelkin decide --rule crm --temperature 0.640)" in of_file
-    assert "(labelkin predict --decide crm)" in of_run
-    assert of_file.partition(")")[2] == of_run.partition(")")[2]
+    assert "(labelkin decide --rule crm --temperature 0.640)" in for_file
+    assert "(labelkin predict --decide crm)" in for_run
+    assert for_file.partition(")")[2] == for_run.partition(")")[2]
+    by_costs = better._replace(
+        costs="costs", cost=better.distance_at_1
+    )  # without them, both commands would decide by the tree
+    for of_run, command in ((False, "decide --rule crm --temperature 0.640"), (True, "predict --decide crm")):
+        said = advise([by_costs], None, has_probs=True, has_costs=True, of_run=of_run).sentence
+        assert f"(labelkin {command} --costs FILE)" in said
 
 
 def test_a_run_is_advised_by_its_own_probabilities():

@@ -153,6 +153,8 @@ def test_a_rule_answers_with_actions_after_the_classes_or_nodes():
         assert float(found.probs[0]) == pytest.approx(0.9)
         assert math.isnan(found.probs[1])  # an action says nothing about the true class
         assert rule.kinds(found.nodes) == ["class", "action"]
+        assert rule.names(found.nodes, ["cat", "dog", "car"]) == ["cat", "ask"]
+    assert rule.names(found.nodes) == ["cat", "ask"]  # the tree has the names
     assert decide.Rule("argmax", tree, zero_one(3, 0.3), actions=("ask",)).kinds(torch.tensor([0, 1])) == [
         "none",
         "ancestor",

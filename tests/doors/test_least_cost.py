@@ -324,7 +324,7 @@ def test_a_scorer_by_name_takes_a_class_that_was_not_seen():
         ({"costs": {"cat": {}}}, "cost of the answer 'dog' for the true class 'cat'"),
         ({"costs": {"dog": {}}}, "a row of costs for the true class 'cat', got rows for 'dog'"),
         ({"costs": MATRIX * np.nan}, "got 9 NaN or infinite"),
-        ({"costs": "cheap"}, "matrix or costs by class name, got 'cheap'"),
+        ({"costs": "cheap"}, "expected a .csv or .npz file, got 'cheap'"),
         ({"taxonomy": {"animal": ["cat", "dogs"]}}, "no node 'dog' .similar: 'dogs'"),
         ({"method": "isotonic"}, "method: expected one of 'temperature', 'none'"),
         ({"distance": "heigth"}, "Did you mean 'height'"),

@@ -2,10 +2,12 @@
 
 # ruff: noqa: N806  (X is scikit-learn's own name)
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
@@ -13,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from labelkin import InputError
-from labelkin.doors import LeastCostClassifier, mean_cost_scorer
+from labelkin.doors import KinClassifier, LeastCostClassifier, mean_cost_scorer
 
 NAMES = np.array(["ship", "cat", "dog"])  # of iris; sorted: cat, dog, ship
 COSTS = {
@@ -91,6 +93,35 @@ def test_a_table_of_pandas_may_have_actions():
     model = LeastCostClassifier(GaussianNB(), costs=table).fit(X, y)
     assert model.predict(X).tolist() == by_name.tolist()
     assert mean_cost_scorer(costs=table)(model, X, y) == mean_cost_scorer(costs=COSTS)(model, X, y)
+
+
+def test_a_file_of_costs_is_that_of_the_commands(tmp_path: Path):
+    X, y = iris()
+    answers = ("wait", "dog", "cat", "ask", "ship", "horse")
+    rows = {**{true: {true: 0, "horse": 9, **row} for true, row in COSTS.items()}, "horse": dict.fromkeys(answers, 9)}
+    rows["horse"]["horse"] = 0
+    lines = [",".join([true, *(str(row[answer]) for answer in answers)]) for true, row in rows.items()]
+    (tmp_path / "costs.csv").write_text("\n".join([",".join(["", *answers]), *lines]))
+    model = LeastCostClassifier(GaussianNB(), costs=tmp_path / "costs.csv").fit(X, y)
+    assert model.answers_.tolist() == ["cat", "dog", "ship", "wait", "ask"]  # y has no horse
+    assert model.predict(X).tolist() == LeastCostClassifier(GaussianNB(), costs=COSTS).fit(X, y).predict(X).tolist()
+    scorer = mean_cost_scorer(costs=str(tmp_path / "costs.csv"))
+    assert scorer(model, X, y) == mean_cost_scorer(costs=COSTS)(model, X, y)
+    (tmp_path / "costs.csv").unlink()
+    assert clone(model).get_params()["costs"] == tmp_path / "costs.csv"
+    with pytest.raises(InputError, match="costs: there is no file"):
+        clone(model).fit(X, y)
+
+
+def test_a_network_decides_with_actions_inside_it():
+    X, y = iris()
+    network = KinClassifier("one-hot", epochs=20, lr=0.02, random_state=0)
+    costs = {true: {answer: 1 if answer in NAMES else 0.1 for answer in row} for true, row in COSTS.items()}
+    model = LeastCostClassifier(network, costs=costs, cv=2).fit(X, y)
+    likely = model.predict_proba(X)
+    expected = np.where(likely.max(1) < 0.9, "ask", model.classes_[likely.argmax(1)])
+    assert model.predict(X).tolist() == expected.tolist()
+    assert {"ask", "ship"} <= set(expected)
 
 
 @pytest.mark.parametrize(

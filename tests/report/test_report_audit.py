@@ -204,7 +204,7 @@ def test_a_table_and_a_run_have_the_same_page(arrays: dict[str, np.ndarray], tre
     costs = {true: {**{answer: float(answer != true) for answer in digits}, "ask": 0.1} for true in digits}
     helped = audit(tmp_path / "run", costs=costs)
     assert helped.advice.rule == "crm"
-    assert "(labelkin predict --decide crm): the cost per sample falls" in helped.advice.sentence
+    assert "(labelkin predict --decide crm --costs FILE): the cost per sample falls" in helped.advice.sentence
     assert audit(tmp_path / "run", taxonomy=groups).taxonomy == "as given (10 classes, 13 nodes, height 2)"
 
 

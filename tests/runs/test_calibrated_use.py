@@ -103,7 +103,7 @@ def test_the_command_writes_answers_of_a_rule_and_all_probabilities(home: Path, 
     assert [row["class"] for row in rows] == found.classes
     inner = next(row for row in rows if row["class"] in TREE)
     assert inner["path"] == f"root/{inner['class']}"
-    assert list(rows[0])[5:] == [f"p_{k}" for k in range(10)]
+    assert list(rows[0])[5:] == ["kind", *(f"p_{k}" for k in range(10))]
     assert all(sum(float(row[f"p_{k}"]) for k in range(10)) == pytest.approx(1, abs=1e-4) for row in rows)
     header = "," + ",".join(map(str, range(10)))
     (tmp_path / "costs.csv").write_text("\n".join([header, *(f"{k}," + ",".join("0111111111") for k in range(10))]))
@@ -214,7 +214,7 @@ def test_the_command_explains_answers_with_a_guarantee(home: Path, tmp_path: Pat
     model, rows = load_run(home / "given"), list(csv.DictReader((tmp_path / "p.csv").open()))
     found = model.predict(INPUTS, coverage=0.9)
     assert [row["class"] for row in rows] == found.classes
-    assert list(rows[0])[:6] == ["input", "row", "class", "probability", "path", "why"]
+    assert list(rows[0])[:7] == ["input", "row", "class", "probability", "path", "kind", "why"]
     for row in rows[:40]:
         names = row["path"].split("/")[1:] or ["root"]
         below = {name: sum(float(row[f"p_{k}"]) for k in members) for name, members in TREE.items()}

@@ -95,6 +95,23 @@ def test_a_photo_is_answered_with_its_path(started: Any, home: Path, photos: str
     assert not tab.page.locator("#result").is_visible()
 
 
+def test_an_action_is_answered_with_its_expected_cost(started: Any, home: Path):
+    digits = [str(k) for k in range(10)]
+    rows = [",".join([true, *("0" if true == answer else "1" for answer in digits), "0"]) for true in digits]
+    (home / "costs.csv").write_text("\n".join([",".join(["", *digits, EVIL]), *rows]))
+    with served(home / "photos", "--costs", str(home / "costs.csv")) as address:
+        tab = Tab(started, address)
+        tab.page.set_input_files("#file", home / "three.png")
+        tab.page.wait_for_selector("#result:not([hidden])")
+        assert tab.text("answer") == EVIL
+        assert tab.text("path").startswith(f"expected cost: {EVIL} 0, ")
+        assert tab.text("remark") == "This is an action, not a class: every class is expected to cost more."
+        assert EVIL in tab.text("rules")
+        assert tab.page.locator("#result img").count() == 0
+        assert tab.page.locator("#tree .chosen").count() == 0
+        assert tab.said == []
+
+
 def test_a_dropped_photo_is_answered(started: Any, home: Path, photos: str):
     tab = Tab(started, photos)
     content = list((home / "three.png").read_bytes())

@@ -161,7 +161,8 @@ def test_training_comparison_and_evaluation_refuse_actions(tmp_path: Path):
     rows = [",".join([true, *("0" if true == answer else "1" for answer in names), "0.4"]) for true in names]
     costs = written(tmp_path, "\n".join([",".join(["", *names, "ask"]), *rows]))
     message = (
-        "costs: expected a column for each class alone, got 'ask' as well; only labelkin audit and labelkin decide"
+        "costs: expected a column for each class alone, got 'ask' as well; training and its metrics have no place for answers "
+        "that are not classes, so leave them out here, and give them to labelkin audit, decide, predict, serve or export."
     )
     with pytest.raises(InputError, match=message):
         costs_for(costs, names)

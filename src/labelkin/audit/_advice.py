@@ -150,6 +150,7 @@ def _sentence(best: Crm, by: str, change: Difference, *, better: bool, of_run: b
     if better:
         with_temperature = "" if best.temperature == 1 else f" --temperature {best.temperature:.3f}"
         command = "labelkin predict --decide crm" if of_run else f"labelkin decide --rule crm{with_temperature}"
+        command += " --costs FILE" if by == "costs" else ""  # without it, both decide by the tree
         saved = -change.change
         ends = f"95 % interval {-change.high:.3f} to {-change.low:.3f}"
         share = f", {100 * saved / change.before:.0f} %" if change.before else ""

@@ -287,7 +287,7 @@ def _write(
         for chunk in chunks:
             probs = rule.adjusted(_probs(chunk, stream, rule.temperature))
             answers = rule.answer(probs)
-            names, kinds = ready.names(answers.nodes), rule.kinds(answers.nodes)
+            names, kinds = rule.names(answers.nodes, ready.classes), rule.kinds(answers.nodes)
             columns: list[Sequence[Any]] = [names, kinds, _short(answers.probs.tolist())]
             if explain:
                 columns.append(reasons(rule, probs, answers.nodes, ready.classes))

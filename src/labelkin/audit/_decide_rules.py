@@ -1,7 +1,6 @@
 """The decision rule for a file of scores: its choice, its calibration on labeled samples, and its check on new ones."""
 
 import warnings
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,12 +27,6 @@ class Ready(NamedTuple):
     rule: Rule
     classes: tuple[str, ...]
     calibration: Tensor | None = None
-
-    def names(self, nodes: Tensor) -> list[str]:
-        """Return the names of answers."""
-        known: Sequence[str] = self.classes if self.rule.taxonomy is None else self.rule.taxonomy.names
-        names = [*known, *self.rule.actions]
-        return [names[at] for at in nodes.tolist()]
 
     def fitted(
         self,

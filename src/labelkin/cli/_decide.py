@@ -20,7 +20,7 @@ from labelkin.cli._decision_options import (
     Tree,
     column_names,
 )
-from labelkin.cli._show import say, say_json
+from labelkin.cli._show import say, say_actions, say_json
 
 if TYPE_CHECKING:
     from labelkin.audit import FileDecisions
@@ -138,8 +138,7 @@ def _say(result: FileDecisions) -> None:
         say(f"{shares[0]:.1f} % are a class, {shares[1]:.1f} % an ancestor, {shares[2]:.1f} % the root (no answer).")
     else:
         say(f"{result.changed:,} ({shares[3]:.1f} %) differ from the most probable class.")
-    for name, count in (result.actions or {}).items():
-        say(f"{count:,} ({100 * count / result.samples:.1f} %) go to {name!r}.")
+    say_actions(result.actions or {}, result.samples)
     if result.temperature != 1:
         say(f"Temperature {result.temperature:.3g}.")
     for name, value in (result.thresholds or {}).items():

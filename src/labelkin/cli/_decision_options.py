@@ -42,7 +42,7 @@ Classes = Annotated[
 RunRule = Annotated[
     Literal["argmax", "crm", "fallback"] | None,
     Option(
-        help="argmax: the most probable class. crm: the class of least expected cost. fallback: the most specific node of "
+        help="argmax: the most probable class. crm: the answer of least expected cost. fallback: the most specific node of "
         "the class tree that is probable enough. Default: fallback with --coverage or --threshold, crm with --costs, otherwise "
         "argmax."
     ),
@@ -67,7 +67,9 @@ RunConfidence = Annotated[
 ]
 RunCosts = Annotated[
     Path | None,
-    Option(help=f"{COSTS_HELP} For crm; default: the run's costs, or distances in the tree.", metavar="FILE"),
+    Option(
+        help=f"{COSTS_HELP} {ACTIONS_HELP} For crm; default: the run's costs, or distances in the tree.", metavar="FILE"
+    ),
 ]
 
 

@@ -10,7 +10,7 @@ from typer import Argument, Option
 from labelkin._checks import InputError, counted
 from labelkin.cli._decision_options import RunConfidence, RunCosts, RunCoverage, RunRule, RunShares, RunThreshold
 from labelkin.cli._option_groups import column_names, words
-from labelkin.cli._show import other_output_to_stderr, say, say_json, say_metrics, say_status, say_table
+from labelkin.cli._show import other_output_to_stderr, say, say_actions, say_json, say_metrics, say_status, say_table
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -84,33 +84,34 @@ def predict(
         bool, Option("--all-probs", help="Add a column p_CLASS with the probability of each class.")
     ] = False,
     explain: Annotated[
-        bool, Option("--explain", help="Add a column why with the probabilities along the path to the answer.")
+        bool,
+        Option(
+            "--explain",
+            help="Add a column why with the probabilities along the path to the answer, or the expected cost of an action.",
+        ),
     ] = False,
 ) -> None:
     """Predict classes and write them with calibrated probabilities and tree paths to a file.
 
     Rows are numbered from 0. The probability is empty if the objective defines none and the run is not calibrated, and the path
-    is empty if the run has no taxonomy.
+    is empty if the run has no taxonomy. The kind is class, ancestor, none (the root) or action; an action has neither
+    probability nor path.
     """
-    from labelkin.runs import write_predictions
+    from labelkin.runs import predict_files
 
     with other_output_to_stderr():
-        matrix, new = costs_of_run(costs, run), shares_of_run(shares, run)
-        count = write_predictions(
-            run,
-            inputs,
-            output,
-            on_error=on_error,
-            decide=decide,
-            threshold=threshold,
-            coverage=coverage,
-            confidence=confidence,
-            costs=matrix,
-            shares=new,
-            all_probs=all_probs,
-            explain=explain,
-        )
-    say(f"Wrote {count} prediction{'' if count == 1 else 's'} to {output}")
+        new = shares_of_run(shares, run)
+        options = {
+            "decide": decide,
+            "threshold": threshold,
+            "coverage": coverage,
+            "confidence": confidence,
+            "costs": costs,
+            "shares": new,
+        }
+        written = predict_files(run, inputs, output, options, on_error=on_error, all_probs=all_probs, explain=explain)
+    say(f"Wrote {written.rows} prediction{'' if written.rows == 1 else 's'} to {output}")
+    say_actions(written.actions, written.rows)
     say_caveats(run, coverage, confidence, new)
 
 
@@ -120,14 +121,6 @@ def say_caveats(run: Path, coverage: float | None, confidence: float | None, sha
 
     for caveat in caveats(run, coverage=coverage, confidence=confidence, shares=shares):
         say_status(f"Note: {caveat}")
-
-
-def costs_of_run(costs: Path | None, run: Path) -> Tensor | None:
-    """Read a matrix of costs in the order of the classes of a run."""
-    from labelkin.runs import load_run
-    from labelkin.training import costs_for
-
-    return None if costs is None else costs_for(costs, load_run(run).classes)
 
 
 def shares_of_run(shares: Path | None, run: Path) -> Tensor | None:
@@ -156,7 +149,7 @@ def export(
     from labelkin.runs import export_model as run_export
 
     with other_output_to_stderr():
-        matrix, new = costs_of_run(costs, run), shares_of_run(shares, run)
+        new = shares_of_run(shares, run)
         exported = run_export(
             run,
             output,
@@ -164,7 +157,7 @@ def export(
             threshold=threshold,
             coverage=coverage,
             confidence=confidence,
-            costs=matrix,
+            costs=costs,
             shares=new,
             force=force,
         )
@@ -284,7 +277,7 @@ def serve(
     """
     from labelkin.serve import serve as run_server
 
-    matrix, new = costs_of_run(costs, run), shares_of_run(shares, run)
+    new = shares_of_run(shares, run)
     say_caveats(run, coverage, confidence, new)
     run_server(
         run,
@@ -294,7 +287,7 @@ def serve(
         threshold=threshold,
         coverage=coverage,
         confidence=confidence,
-        costs=matrix,
+        costs=costs,
         shares=new,
         say=say,
     )

@@ -29,6 +29,12 @@ def say(text: str) -> None:
         typer.echo(visible(text))
 
 
+def say_actions(actions: Mapping[str, int], samples: int) -> None:
+    """Print how many of the samples go to each action, an answer that is not a class."""
+    for name, count in actions.items():
+        say(f"{count:,} ({100 * count / max(samples, 1):.1f} %) go to {name!r}.")
+
+
 def say_status(text: str) -> None:
     """Print a status message to stderr, above the progress bars. With several processes, only the first prints."""
     if _first_process():

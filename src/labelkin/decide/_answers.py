@@ -1,6 +1,6 @@
 """A decision rule as one object: a class or an action by probability or expected cost, or a probable enough node."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import nan
 from typing import NamedTuple
@@ -217,6 +217,19 @@ class Rule:
             return ["class"] * len(nodes)
         kinds = np.append(kinds, np.full(len(self.actions), action))
         return [ANSWER_KINDS[at] for at in kinds[nodes.cpu().numpy()].tolist()]
+
+    def names(self, nodes: Tensor, classes: Sequence[str] = ()) -> list[str]:
+        """Return the name of each answer.
+
+        Args:
+            nodes: (n,) answers of this rule.
+            classes: The names of the classes; not needed if the rule has a tree.
+
+        Returns:
+            Names of nodes of the tree, or of classes without one, and of actions.
+        """
+        known = [*(classes if self.taxonomy is None else self.taxonomy.names), *self.actions]
+        return [known[at] for at in nodes.tolist()]
 
     def _paid(self) -> Tensor | Taxonomy:
         paid = self.taxonomy if self.costs is None else self.costs

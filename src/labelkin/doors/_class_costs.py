@@ -1,5 +1,6 @@
 """Costs of mistakes between the classes of an estimator: by class name, as a matrix, or the distances in a tree."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy.typing as npt
 from labelkin._checks import InputError, check_names, listed
 from labelkin.doors._training_inputs import given_tree
 from labelkin.structure import Taxonomy
+from labelkin.training import read_costs
 
 Matrix = npt.NDArray[np.float64]
 
@@ -17,6 +19,18 @@ def check_one_source(taxonomy: Any, costs: Any) -> None:
     """Refuse a taxonomy together with costs."""
     if taxonomy is not None and costs is not None:
         raise InputError("costs: expected either a taxonomy or costs, got both; leave one of them out.")
+
+
+def given_costs(costs: Any) -> Any:
+    """Return costs as they are, and those of a file as a mapping `{true class: {answer: cost}}`."""
+    if not isinstance(costs, (str, os.PathLike)):
+        return costs
+    table = read_costs(costs)
+    answers = (*(table.names or ()), *table.actions)
+    return {
+        true: dict(zip(answers, row, strict=True))
+        for true, row in zip(table.names or (), table.costs.tolist(), strict=True)
+    }
 
 
 def costs_over(classes: npt.NDArray[Any], taxonomy: Any, costs: Any) -> Taxonomy | Matrix:

@@ -14,7 +14,7 @@ from torch import Tensor
 from labelkin._checks import InputError, check_choice
 from labelkin._extras import MissingExtra
 from labelkin.decide import Temperature, expected_costs, least_cost
-from labelkin.doors._class_costs import action_names, check_one_source, costs_over
+from labelkin.doors._class_costs import action_names, check_one_source, costs_over, given_costs
 from labelkin.structure import DISTANCES, DistanceKind, Taxonomy
 
 try:
@@ -49,10 +49,11 @@ class LeastCostClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
             file, the name of a built-in taxonomy, or "wordnet". Its leaves are the labels as strings; leaves that are
             not classes are dropped.
         costs: Costs by true class and answer, which need not be symmetric: a mapping `{true class: {answer: cost}}`, a
-            pandas DataFrame with the true classes as index and the answers as columns, or a (K, K) array in the order
-            of `classes_`. Costs may be negative. By name, a right answer costs 0 unless its cost is given, and an answer
-            without a row of its own is not a class but an action, such as "ask a person". Without taxonomy and costs every
-            mistake costs 1, and the decision is the most probable class.
+            pandas DataFrame with the true classes as index and the answers as columns, a .csv or .npz file as for
+            `labelkin decide`, or a (K, K) array in the order of `classes_`. Costs may be negative, but not in a file. By
+            name, a right answer costs 0 unless its cost is given, and an answer without a row of its own is not a class
+            but an action, such as "ask a person". Without taxonomy and costs every mistake costs 1, and the decision is
+            the most probable class.
         distance: The kind of distance in the taxonomy; see `Taxonomy.distance`.
         cv: Number of stratified folds, or a splitter of scikit-learn. A sample whose class is missing from the training
             part of its fold is left out of the calibration.
@@ -124,6 +125,7 @@ class LeastCostClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
         check_choice("method", self.method, METHODS)
         check_choice("distance", self.distance, DISTANCES)
         check_one_source(self.taxonomy, self.costs)
+        costs = given_costs(self.costs)
         if y is None:
             raise InputError("y: LeastCostClassifier requires y to be passed, but the target y is None.")
         X, y = indexable(X, y)
@@ -139,8 +141,8 @@ class LeastCostClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
-        self.costs_ = costs_over(self.classes_, self.taxonomy, self.costs)
-        self.answers_ = _with_actions(self.classes_, action_names(self.costs, self.classes_))
+        self.costs_ = costs_over(self.classes_, self.taxonomy, costs)
+        self.answers_ = _with_actions(self.classes_, action_names(costs, self.classes_))
         self.temperature_ = 1.0
         if self.method == "temperature":
             logits, target, counts = self._left_out(X, y, weight)

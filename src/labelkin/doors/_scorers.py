@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 
 from labelkin._checks import InputError, check_choice
-from labelkin.doors._class_costs import action_names, check_one_source, cost_matrix
+from labelkin.doors._class_costs import action_names, check_one_source, cost_matrix, given_costs
 from labelkin.doors._training_inputs import given_tree
 from labelkin.metrics import hierarchical_f1
 from labelkin.structure import DISTANCES, DistanceKind, Taxonomy
@@ -49,7 +49,7 @@ def mean_cost_scorer(*, taxonomy: Tree | None = None, costs: Any = None, distanc
     check_choice("distance", distance, DISTANCES)
     if taxonomy is None and costs is None:
         raise InputError("costs: expected a taxonomy or costs, got neither.")
-    return _MeanCost(None if taxonomy is None else _tree(taxonomy), costs, distance)
+    return _MeanCost(None if taxonomy is None else _tree(taxonomy), given_costs(costs), distance)
 
 
 def hierarchical_f1_scorer(taxonomy: Tree) -> Scorer:

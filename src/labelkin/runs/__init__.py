@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from labelkin.runs._places import check_no_overwrite as check_no_overwrite
     from labelkin.runs._places import located as located
     from labelkin.runs._places import started_in as started_in
-    from labelkin.runs._predictor import Prediction as Prediction
+    from labelkin.runs._prediction import Prediction as Prediction
     from labelkin.runs._predictor import Predictor as Predictor
     from labelkin.runs._predictor import calibration_of as calibration_of
     from labelkin.runs._predictor import existing_run_folder as existing_run_folder
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from labelkin.runs._run_files import locked as locked
     from labelkin.runs._run_files import read_measures as read_measures
     from labelkin.runs._run_rule import caveats as caveats
+    from labelkin.runs._run_rule import reasons_of_run as reasons_of_run
     from labelkin.runs._setup import check_machine as check_machine
     from labelkin.runs._setup import environment as environment
     from labelkin.runs._setup import fastest_device as fastest_device
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from labelkin.runs._train import train_run as train_run
     from labelkin.runs._workspace import DataCache as DataCache
     from labelkin.runs._workspace import DataWorkspace as DataWorkspace
+    from labelkin.runs._write_predictions import predict_files as predict_files
     from labelkin.runs._write_predictions import write_predictions as write_predictions
 
 __getattr__, __dir__, __all__ = lazy_exports(
@@ -95,7 +97,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_evaluate": ["Evaluated", "evaluate"],
         "_export_model": ["Exported", "export_model"],
         "_folder": ["RunFolder"],
-        "_predictor": ["Prediction", "Predictor", "load_run", "run_spec"],
+        "_prediction": ["Prediction"],
+        "_predictor": ["Predictor", "load_run", "run_spec"],
         "_spec": ["RunSpec"],
         "_store": ["Record", "Store"],
         "_workspace": ["DataCache", "DataWorkspace"],
@@ -117,7 +120,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "_pack": ["Unpacked", "pack_runs", "unpack_runs"],
         "_predictor": ["calibration_of", "existing_run_folder"],
         "_run_files": ["MEASURES", "is_finished_run", "locked", "read_measures"],
-        "_run_rule": ["caveats"],
+        "_run_rule": ["caveats", "reasons_of_run"],
         "_results_file": ["Results", "export_runs", "read_results"],
         "_setup": [
             "check_machine",
@@ -137,6 +140,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         ],
         "_store": ["label_for", "read_record"],
         "_train": ["check_run", "is_unfinished"],
+        "_write_predictions": ["predict_files"],
     },
     deprecated={"load": "load_run"},
 )

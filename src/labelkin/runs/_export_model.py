@@ -71,7 +71,7 @@ def export_model(
     threshold: float | None = None,
     coverage: float | None = None,
     confidence: float | None = None,
-    costs: Tensor | None = None,
+    costs: Any = None,
     shares: Tensor | None = None,
     force: bool = False,
 ) -> Exported:
@@ -84,14 +84,15 @@ def export_model(
     columns of a table. The outputs:
 
     - `log_probs` (n, K): calibrated log-probabilities of the classes.
-    - `class_index` (n,): the position of the answer among the classes; -1 for an inner node.
+    - `class_index` (n,): the position of the answer among the classes; -1 for an inner node and for an action.
     - `node` (n,) and `path` (n, depth): the answer as a node of the tree, and the nodes from the root to it, -1 after its end.
-    - `probability` (n,): the calibrated probability of the answer.
-    - `fell_back` (n,): whether the answer is less specific than a class.
+      Actions of the costs are the numbers after the last node, and their path is -1.
+    - `probability` (n,): the calibrated probability of the answer; NaN for an action.
+    - `fell_back` (n,): whether the answer is an inner node, less specific than a class.
 
     The metadata of an ONNX file has the class names as JSON under "classes", and under "labelkin" an object with the names and
-    parents of the nodes, the rule and its thresholds, the temperature and the inputs. A `.pt2` file has them as extra files
-    "classes.json" and "labelkin.json".
+    parents of the nodes, the actions, the rule and its thresholds, the temperature and the inputs. A `.pt2` file has them as
+    extra files "classes.json" and "labelkin.json".
 
     The program is run before it is written: if its answers on random samples are not those of `Predictor.predict`, or its
     log-probabilities differ by more than 1e-4 (1e-2 for photos that it scales), nothing is written. The file is written
@@ -104,7 +105,7 @@ def export_model(
         threshold: The threshold of "fallback".
         coverage: The coverage of "fallback".
         confidence: The confidence of the coverage.
-        costs: (K, K) costs for "crm", in the order of the run's classes.
+        costs: Costs for "crm", also of actions: a file, a mapping, a DataFrame or a matrix.
         shares: (K,) shares or counts of the classes in the new samples, in the order of the run's classes.
         force: Whether to replace a file that this function did not write.
 
@@ -192,9 +193,10 @@ def _check(
 def _check_close(found: Tensor, expected: Tensor, what: str, tolerance: float = TOLERANCE) -> float:
     """Return by how much values differ, and refuse more than the tolerance.
 
-    Values below `LEAST_LOG` may differ, because float32 probabilities are 0 there.
+    Values below `LEAST_LOG` may differ, because float32 probabilities are 0 there. NaN, which actions have, equals NaN.
     """
-    worst = float((found.clamp(min=LEAST_LOG) - expected.clamp(min=LEAST_LOG)).abs().max())
+    apart = (found.clamp(min=LEAST_LOG) - expected.clamp(min=LEAST_LOG)).abs()
+    worst = float(apart.masked_fill(found.isnan() & expected.isnan(), 0.0).max())
     if found.shape != expected.shape or not worst <= tolerance:
         raise InputError(f"the exported program differs from the model by {worst:g} in {what}; nothing was written.")
     return worst
@@ -230,6 +232,7 @@ def _about(predictor: Predictor, rule: Rule) -> dict[str, Any]:
         "nodes": list(tree.names),
         "parents": [int(parent) for parent in tree.parents],
         "named_tree": not predictor.tree_built,
+        "actions": list(rule.actions),
         "rule": rule.name,
         "thresholds": thresholds,
         "coverage": None if rule.guarantee is None else 1 - rule.guarantee.alpha,

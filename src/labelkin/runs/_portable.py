@@ -21,10 +21,10 @@ class Outputs(NamedTuple):
     """The outputs of an exported program, in this order and with these names."""
 
     log_probs: Tensor  # (n, K) calibrated log-probabilities of the classes
-    class_index: Tensor  # (n,) position of the answer among the classes; -1 for an inner node of the tree
-    node: Tensor  # (n,) the answer as a node of the tree
-    path: Tensor  # (n, depth) nodes from the root to the answer; -1 after its end
-    probability: Tensor  # (n,) probability of the answer
+    class_index: Tensor  # (n,) position of the answer among the classes; -1 for an inner node of the tree and an action
+    node: Tensor  # (n,) the answer as a node of the tree; after the last node, the actions
+    path: Tensor  # (n, depth) nodes from the root to the answer; -1 after its end, and for an action
+    probability: Tensor  # (n,) probability of the answer; NaN for an action
     fell_back: Tensor  # (n,) whether the answer is less specific than a class
 
 
@@ -84,6 +84,7 @@ class Portable(nn.Module):
     shift: Tensor
     scale: Tensor
     places: Tensor
+    inner: Tensor
     paths: Tensor
     log_ratios: Tensor | None
 
@@ -99,13 +100,17 @@ class Portable(nn.Module):
         self.register_buffer("log_ratios", None if rule.share_ratios is None else rule.share_ratios.log())
         self.rule = TraceableRule(rule)
         tree = predictor.taxonomy
-        places = torch.full((len(tree),), -1)
+        answers = len(tree) + len(rule.actions)
+        places = torch.full((answers,), -1)
         places[torch.from_numpy(tree.leaves.copy())] = torch.arange(len(tree.leaves))
-        paths = np.full((len(tree), int(tree.depth.max()) + 1), -1)
+        paths = np.full((answers, int(tree.depth.max()) + 1), -1)
         for node in range(len(tree)):
             path = tree.ancestors(node)
             paths[node, : len(path)] = path
+        inner = places < 0
+        inner[len(tree) :] = False
         self.register_buffer("places", places)
+        self.register_buffer("inner", inner)
         self.register_buffer("paths", torch.from_numpy(paths))
 
     def forward(self, inputs: Tensor) -> dict[str, Tensor]:
@@ -117,8 +122,9 @@ class Portable(nn.Module):
         if self.log_ratios is not None:
             log_probs = torch.log_softmax(log_probs + self.log_ratios, -1)
         nodes, probs = self.rule(log_probs.exp())
-        found = self.places[nodes]
-        return Outputs(log_probs.float(), found, nodes, self.paths[nodes], probs.float(), found < 0)._asdict()
+        return Outputs(
+            log_probs.float(), self.places[nodes], nodes, self.paths[nodes], probs.float(), self.inner[nodes]
+        )._asdict()
 
 
 def takes_photos(predictor: Predictor) -> bool:

@@ -4,54 +4,27 @@ import os
 from collections.abc import Mapping
 from math import nan
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from labelkin._checks import InputError, listed, one_line, refuse_damaged
 from labelkin.data import Normalize, SampleFormat, samples_at_once
-from labelkin.decide import Rule, RuleName, class_nodes, explain
+from labelkin.decide import Rule, RuleName, class_nodes
 from labelkin.models import Preprocessing
 from labelkin.objectives import OBJECTIVES
 from labelkin.runs._folder import RunFolder
 from labelkin.runs._kinds import kind_in
 from labelkin.runs._places import located
-from labelkin.runs._run_rule import check_rule, rule_of_run
+from labelkin.runs._prediction import Prediction
+from labelkin.runs._run_rule import check_rule, reasons_of_run, rule_of_run
 from labelkin.runs._setup import check_setup, restored_context
 from labelkin.runs._spec import RunSpec, accepted_options
 from labelkin.structure import Taxonomy
 from labelkin.training import Calibration, build_model, cpu_batch, prepared_sides
 
 BATCH = 1024
-
-
-class Prediction(NamedTuple):
-    """The predictions for n samples.
-
-    Args:
-        classes: The name of each answer.
-        positions: (n,) positions of the answers among the classes; -1 for an inner node of the tree.
-        scores: (n, K) scores of all classes: log-probabilities before calibration if the objective defines them.
-        probabilities: (n,) calibrated probabilities of the answers. None if the objective defines none and the run held out
-            too few samples to calibrate its scores.
-        all_probabilities: (n, K) calibrated probabilities of all classes; None as above.
-        nodes: (n,) nodes of the answers in the tree of the run.
-
-    Example:
-        >>> import labelkin, tempfile
-        >>> run = labelkin.train("digits", out=tempfile.mkdtemp() + "/run", epochs=1)
-        >>> inputs = labelkin.data.load("digits").test.inputs[:3]
-        >>> labelkin.load_run(run).predict(inputs).scores.shape
-        torch.Size([3, 10])
-    """
-
-    classes: list[str]
-    positions: Tensor
-    scores: Tensor
-    probabilities: Tensor | None
-    all_probabilities: Tensor | None = None
-    nodes: Tensor | None = None
 
 
 class Predictor(nn.Module):
@@ -126,7 +99,7 @@ class Predictor(nn.Module):
         threshold: float | None = None,
         coverage: float | None = None,
         confidence: float | None = None,
-        costs: Tensor | None = None,
+        costs: Any = None,
         shares: Tensor | None = None,
     ) -> Rule:
         """Return a decision rule with the temperature of this run, for `predict`.
@@ -136,14 +109,16 @@ class Predictor(nn.Module):
         samples are a validation split that also chose the best epoch, the guarantee is a little optimistic.
 
         Args:
-            decide: "argmax" (the most probable class), "crm" (the class of least expected cost) or "fallback" (the deepest node
-                of the tree whose probability reaches the threshold). By default "fallback" if a threshold or a coverage is
-                given, "crm" if costs are given, otherwise "argmax".
+            decide: "argmax" (the most probable class), "crm" (the answer of least expected cost) or "fallback" (the deepest
+                node of the tree whose probability reaches the threshold). By default "fallback" if a threshold or a coverage
+                is given, "crm" if costs are given, otherwise "argmax".
             threshold: The threshold of "fallback"; 0.5 by default.
             coverage: The coverage of "fallback" in place of a threshold, such as 0.95.
             confidence: The least probability that the held-out samples give this coverage; see `decide.GuaranteedFallback`.
-            costs: (K, K) costs by true class (row) and answer (column) for "crm"; by default the costs that the run was trained
-                with, or else the distances in its tree.
+            costs: Costs by true class (row) and answer (column) for "crm": a .csv or .npz file, a mapping
+                `{true class: {answer: cost}}`, a pandas DataFrame, or a (K, K) matrix in the order of the run's classes. By
+                name, an answer without a row is an action, such as "ask a person". By default the costs that the run was
+                trained with, or else the distances in its tree.
             shares: (K,) shares or counts of the classes in the samples to decide, if they are not those of the training data;
                 see `decide.adjust_shares`. The run measured the former ones on the samples that it held out.
 
@@ -164,7 +139,7 @@ class Predictor(nn.Module):
         threshold: float | None = None,
         coverage: float | None = None,
         confidence: float | None = None,
-        costs: Tensor | None = None,
+        costs: Any = None,
         shares: Tensor | None = None,
     ) -> Prediction:
         """Predict the class of each input.
@@ -176,7 +151,7 @@ class Predictor(nn.Module):
             threshold: The threshold of "fallback"; 0.5 by default.
             coverage: The coverage of "fallback" in place of a threshold, such as 0.95.
             confidence: The least probability that the held-out samples give this coverage.
-            costs: (K, K) costs for "crm".
+            costs: Costs for "crm".
             shares: (K,) shares or counts of the classes in the samples to decide.
 
         Returns:
@@ -203,15 +178,16 @@ class Predictor(nn.Module):
             nodes, found = decide.answer(probs)
         else:
             nodes, found = torch.zeros(0, dtype=torch.int64), scores.new_zeros(0)
-        places = torch.full((len(self.taxonomy),), -1)
+        places = torch.full((len(self.taxonomy) + len(decide.actions),), -1)
         places[torch.from_numpy(self.taxonomy.leaves.copy())] = torch.arange(len(self.classes))
         return Prediction(
-            [self.taxonomy.names[node] for node in nodes.tolist()],
+            decide.names(nodes),
             places[nodes],
             scores,
             None if found is None else found.float(),
             None if probs is None else probs.float(),
             nodes,
+            decide,
         )
 
     def probs(self, scores: Tensor, rule: Rule) -> Tensor | None:
@@ -222,17 +198,19 @@ class Predictor(nn.Module):
     def explain(self, predicted: Prediction) -> list[str | None]:
         """Return the probabilities along the path to each answer, such as "animal 0.93 > dog 0.71".
 
+        For an action, and if the tree was built from the data, compare the expected costs of an action and of the best class.
+
         Args:
             predicted: The result of `predict`.
 
         Returns:
-            One line for each answer; None without probabilities, or if the tree was built from the data.
+            One line for each answer; None without probabilities, or without a taxonomy and actions.
         """
         probs, nodes = predicted.all_probabilities, predicted.nodes
-        if probs is None or nodes is None or self.tree_built or not len(nodes):
+        if probs is None or nodes is None:
             return [None] * len(predicted.classes)
-        exact = probs.double() / probs.double().sum(-1, keepdim=True)
-        return [str(reason) for reason in explain(exact, self.taxonomy, nodes)]
+        rule = Rule("argmax", self.taxonomy) if predicted.rule is None else predicted.rule
+        return reasons_of_run(self, rule, probs.double() / probs.double().sum(-1, keepdim=True), nodes)
 
     def check(self, values: Tensor) -> None:
         """Refuse inputs of another shape, or of another range if the run was trained on bytes."""
@@ -257,8 +235,8 @@ class Predictor(nn.Module):
         return self.path_to_node(int(self.taxonomy.leaves[position]))
 
     def path_to_node(self, node: int) -> str | None:
-        """Return the path from the root to a node, as `path` does to a class."""
-        if self.tree_built:
+        """Return the path from the root to a node, as `path` does to a class; None also for an action, which has none."""
+        if self.tree_built or node >= len(self.taxonomy):
             return None
         return "/".join(self.taxonomy.names[above] for above in self.taxonomy.ancestors(node).tolist())
 

@@ -1,17 +1,22 @@
 """The decision rule of a run: its own temperature and tree, and a guarantee from the samples that it held out."""
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from math import isnan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from labelkin._checks import InputError
 from labelkin.data import LEAST_CALIBRATION
-from labelkin.decide import Rule, RuleName, choose_rule
+from labelkin.decide import Rule, RuleName, choose_rule, reasons
+from labelkin.relations import read_square
 from labelkin.runs._folder import RunFolder
 from labelkin.structure import Taxonomy
-from labelkin.training import LEAST_SCORE, PRIOR
+from labelkin.training import LEAST_SCORE, PRIOR, costs_in_order, read_costs
 
 SHARES_DIFFER = ", except for the class shares, which are right"
 HELD_OUT_FOR = {
@@ -19,7 +24,6 @@ HELD_OUT_FOR = {
     "shares": ("measure the former shares on", "leave them out"),
 }
 SUGGESTED, MOST = 0.2, 0.5  # shares of the training samples to hold out
-NO_ACTIONS = "a run answers with classes and nodes of its tree"
 
 if TYPE_CHECKING:
     from labelkin.runs._predictor import Predictor
@@ -32,7 +36,7 @@ def rule_of_run(
     threshold: float | None,
     coverage: float | None,
     confidence: float | None,
-    costs: Tensor | None,
+    costs: Any,
     shares: Tensor | None,
 ) -> Rule:
     """Return a decision rule of a run; see `Predictor.rule`."""
@@ -40,11 +44,6 @@ def rule_of_run(
     name = choose_rule(decide, default=default, coverage=coverage, threshold=threshold, confidence=confidence)
     if costs is not None and name != "crm":
         raise InputError(f"costs: apply to the rule 'crm', got {name!r}; leave them out, or choose 'crm'.")
-    if costs is not None and costs.ndim == 2 and costs.shape[1] > len(costs):
-        raise InputError(
-            f"costs: expected shape ({len(costs)}, {len(costs)}), got {tuple(costs.shape)}; {NO_ACTIONS}, so leave out the "
-            "columns of answers that are not classes."
-        )
     if name == "fallback" and predictor.tree_built:
         raise InputError(
             "decide: 'fallback' answers with nodes of a taxonomy, but the tree of this run was built from its data and has no "
@@ -60,7 +59,9 @@ def rule_of_run(
             f"{need} probabilities, but the objective of this run defines none and too few samples were held out to calibrate "
             f"its scores; {instead}."
         )
-    rule = Rule(name, predictor.taxonomy, costs, threshold, temperature=predictor.calibration.temperature)
+    matrix, actions = _costs_over(costs, predictor.classes)
+    temperature = predictor.calibration.temperature
+    rule = Rule(name, predictor.taxonomy, matrix, threshold, temperature=temperature, actions=actions)
     if coverage is None and shares is None:
         return rule
     scores, target = _held_out(predictor.folder, "shares" if coverage is None else "coverage")
@@ -84,11 +85,26 @@ def check_rule(rule: Rule, taxonomy: Taxonomy) -> None:
             f"{'no tree' if rule.taxonomy is None else 'another tree'}; use the result of rule(), or pass the run's `taxonomy` "
             "to the rule."
         )
-    if rule.actions:
-        raise InputError(
-            f"decide: {NO_ACTIONS}, got a rule with the action {rule.actions[0]!r}; pass the `all_probabilities` of a "
-            "prediction to the rule's `answer` instead."
-        )
+
+
+def has_reasons(predictor: "Predictor", rule: Rule) -> bool:
+    """Return whether answers can be explained: by paths in a taxonomy, or by the expected costs of actions."""
+    return not predictor.tree_built or (rule.name == "crm" and bool(rule.actions))
+
+
+def reasons_of_run(predictor: "Predictor", rule: Rule, probs: Tensor, nodes: Tensor) -> list[str | None]:
+    """Return a line for each answer of a rule over the tree of a run; see `Predictor.explain`."""
+    if not has_reasons(predictor, rule):
+        return [None] * len(nodes)
+    if not len(nodes):
+        return []
+    if predictor.tree_built:  # its inner nodes have no names, so that only costs explain an answer
+        tree = predictor.taxonomy
+        places = torch.full((len(tree) + len(rule.actions),), -1)
+        answers = [*tree.leaves.tolist(), *range(len(tree), len(places))]
+        places[answers] = torch.arange(len(answers))
+        rule, nodes = replace(rule, taxonomy=None), places[nodes]
+    return [*reasons(rule, probs, nodes, predictor.classes)]
 
 
 def caveats(
@@ -123,6 +139,20 @@ def caveats(
             "guaranteed."
         )
     return found
+
+
+def _costs_over(costs: Any, classes: Sequence[str]) -> tuple[Tensor | None, tuple[str, ...]]:
+    """Return costs in the order of the classes, the actions after them, and the names of the actions.
+
+    A matrix without names is taken as it is, so its costs may be negative. Columns after the classes need names.
+    """
+    if costs is None:
+        return None, ()
+    if isinstance(costs, Tensor | np.ndarray) and not (costs.ndim == 2 and costs.shape[1] > len(costs)):
+        read_square("costs", costs, len(classes))
+        return torch.as_tensor(costs), ()
+    table = costs_in_order(read_costs(costs), classes)
+    return table.costs, table.actions
 
 
 def _held_out(folder: RunFolder, argument: str) -> tuple[Tensor, Tensor]:

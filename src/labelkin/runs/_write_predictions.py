@@ -4,10 +4,11 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -16,11 +17,25 @@ from labelkin._files import check_replaceable, write_text
 from labelkin.data import OnError, UnlabeledBatch, read_unlabeled
 from labelkin.decide import RuleName
 from labelkin.runs._places import check_no_overwrite
-from labelkin.runs._predictor import Prediction, Predictor, load_run, run_spec
+from labelkin.runs._prediction import Prediction
+from labelkin.runs._predictor import Predictor, load_run, run_spec
+from labelkin.runs._run_rule import has_reasons
 from labelkin.runs._setup import fastest_device
 
 FIELDS = ("input", "row", "class", "probability", "path")
-WHY = "why"
+KIND, WHY = "kind", "why"
+
+
+class Written(NamedTuple):
+    """What was written to a file of predictions.
+
+    Attributes:
+        rows: The number of rows.
+        actions: How often each action was chosen; empty if the rule has none to choose.
+    """
+
+    rows: int
+    actions: dict[str, int]
 
 
 def write_predictions(
@@ -33,7 +48,7 @@ def write_predictions(
     threshold: float | None = None,
     coverage: float | None = None,
     confidence: float | None = None,
-    costs: Tensor | None = None,
+    costs: Any = None,
     shares: Tensor | None = None,
     all_probs: bool = False,
     explain: bool = False,
@@ -41,8 +56,9 @@ def write_predictions(
     """Predict the class of every input and write one row per sample to a `.csv` or `.jsonl` file.
 
     A row has the file, the position in it from 0 if it holds several samples, the answer, its calibrated probability if there
-    is one, and the path to the answer if the run has a taxonomy. An output that would overwrite an input or a file that the run
-    was trained on is refused.
+    is one, the path to the answer if the run has a taxonomy, and the kind of answer: "class", "ancestor" for an inner node,
+    "none" for the root, or "action" for an action of the costs, which has no probability and no path. An output that would
+    overwrite an input or a file that the run was trained on is refused.
 
     Args:
         run: The folder of a finished run, or the result of `labelkin.train`.
@@ -53,10 +69,11 @@ def write_predictions(
         threshold: The threshold of "fallback".
         coverage: The coverage of "fallback".
         confidence: The confidence of the coverage.
-        costs: (K, K) costs for "crm", in the order of the run's classes.
+        costs: Costs for "crm", also of actions: a file, a mapping, a DataFrame or a matrix.
         shares: (K,) shares or counts of the classes in the new samples, in the order of the run's classes.
         all_probs: Whether to add a column `p_CLASS` with the probability of each class.
-        explain: Whether to add a column `why` with the probabilities along the path, such as "animal 0.93 > dog 0.71".
+        explain: Whether to add a column `why` with the probabilities along the path, such as "animal 0.93 > dog 0.71", or the
+            expected cost of an action.
 
     Returns:
         The number of rows.
@@ -69,33 +86,56 @@ def write_predictions(
         >>> labelkin.runs.write_predictions(run, [f"{folder}/new.npy"], f"{folder}/predictions.csv")
         4
     """
+    given = {
+        "decide": decide,
+        "threshold": threshold,
+        "coverage": coverage,
+        "confidence": confidence,
+        "costs": costs,
+        "shares": shares,
+    }
+    return predict_files(run, inputs, output, given, on_error=on_error, all_probs=all_probs, explain=explain).rows
+
+
+def predict_files(
+    run: str | os.PathLike[str],
+    inputs: Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    options: Mapping[str, Any],
+    *,
+    on_error: OnError = "stop",
+    all_probs: bool = False,
+    explain: bool = False,
+) -> Written:
+    """Do what `write_predictions` does, with the options of `Predictor.rule` by name, and count the actions too."""
     target = Path(output)
     write = _writer(target)
     check_no_overwrite(target, inputs=inputs, run=run, spec=run_spec(run))
     check_replaceable(target, by="labelkin predict", is_ours=_is_ours)
     predictor = load_run(run).to(fastest_device())
-    rule = predictor.rule(
-        decide, threshold=threshold, coverage=coverage, confidence=confidence, costs=costs, shares=shares
-    )
+    rule = predictor.rule(**options)
     for name, wanted in (("all_probs", all_probs), ("explain", explain)):
         if wanted and isnan(predictor.calibration.temperature):
             raise InputError(f"{name}: {os.fspath(run)} has no probabilities; leave it out.")
-    if explain and predictor.tree_built:
+    if explain and not has_reasons(predictor, rule):
         raise InputError(f"explain: {os.fspath(run)} has no taxonomy, so answers have no path; leave it out.")
     parts = read_unlabeled(inputs, shape=predictor.shape, samples=predictor.samples, on_error=on_error)
-    columns = [*FIELDS, *([WHY] if explain else []), *(f"p_{name}" for name in predictor.classes if all_probs)]
+    further = [KIND, *([WHY] if explain else []), *(f"p_{name}" for name in predictor.classes if all_probs)]
+    columns = [*FIELDS, *further]
     rows: list[dict[str, Any]] = []
     for part in parts:
         if len(part.inputs):
             rows += _rows(predictor, predictor.predict(part.inputs, decide=rule), part, columns)
     write_text(target, write(rows, columns))
-    return len(rows)
+    chosen = Counter(row["class"] for row in rows if row[KIND] == "action")
+    return Written(len(rows), {name: chosen[name] for name in rule.actions if rule.name == "crm"})
 
 
 def _rows(
     predictor: Predictor, predicted: Prediction, part: UnlabeledBatch, columns: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
     assert predicted.nodes is not None
+    assert predicted.rule is not None
     nodes = predicted.nodes.tolist()
     paths = {node: predictor.path_to_node(node) for node in set(nodes)}
     known, every = predicted.probabilities, predicted.all_probabilities
@@ -105,6 +145,7 @@ def _rows(
         "class": predicted.classes,
         "probability": [None] * len(nodes) if known is None else _rounded(known),
         "path": [paths[node] for node in nodes],
+        KIND: predicted.rule.kinds(predicted.nodes),
     }
     if WHY in columns:
         values[WHY] = predictor.explain(predicted)
@@ -114,8 +155,8 @@ def _rows(
         yield dict(zip(values, row, strict=True))
 
 
-def _rounded(values: Tensor) -> list[float]:
-    return [round(value, 6) for value in values.tolist()]
+def _rounded(values: Tensor) -> list[float | None]:
+    return [None if isnan(value) else round(value, 6) for value in values.tolist()]  # an action has no probability
 
 
 def _writer(target: Path) -> Any:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from labelkin import decide
 from labelkin.decide import RULES, Answers, Rule, RuleName
-from labelkin.runs import Prediction, Predictor
+from labelkin.runs import Prediction, Predictor, reasons_of_run
 
 LEAST_SHOWN, MOST_SHOWN, BEST = 0.005, 40, 5
 
@@ -56,16 +56,20 @@ class Answering:
         }
 
     def _described(self, name: RuleName, found: Answers, probs: Tensor | None) -> dict[str, Any]:
-        path, tree = None, self.predictor.taxonomy
-        if probs is not None and not self.predictor.tree_built:
-            (reason,) = decide.explain(probs, tree, found.nodes)
-            path = [{"name": step.name, "probability": round(step.probability, 6)} for step in reason.path]
+        path, why, rule, tree = None, None, self.rules[name], self.predictor.taxonomy
+        (kind,) = rule.kinds(found.nodes)
+        if probs is not None:
+            (why,) = reasons_of_run(self.predictor, rule, probs, found.nodes)
+            if kind != "action" and not self.predictor.tree_built:
+                (reason,) = decide.explain(probs, tree, found.nodes)
+                path = [{"name": step.name, "probability": round(step.probability, 6)} for step in reason.path]
         return {
             "rule": name,
-            "name": tree.names[int(found.nodes)],
-            "kind": self.rules[name].kinds(found.nodes)[0],
-            "probability": None if probs is None else round(float(found.probs), 6),
+            "name": rule.names(found.nodes)[0],
+            "kind": kind,
+            "probability": None if probs is None or kind == "action" else round(float(found.probs), 6),
             "path": path,
+            "why": why,
         }
 
     def _best(self, found: Prediction) -> list[dict[str, Any]]:

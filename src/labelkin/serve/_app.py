@@ -55,6 +55,7 @@ class Endpoints:
                 "columns": columns,
                 "values": self.samples.values if self.samples.kind == "features" else None,
                 "rule": self.rule.name,
+                "actions": list(self.rule.actions),
                 "coverage": None if self.rule.guarantee is None else round(1 - self.rule.guarantee.alpha, 9),
                 "confidence": None if self.rule.guarantee is None else self.rule.guarantee.confidence,
             }

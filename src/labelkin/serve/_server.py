@@ -6,7 +6,7 @@ import secrets
 import socket
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
@@ -29,7 +29,7 @@ def create_app(
     threshold: float | None = None,
     coverage: float | None = None,
     confidence: float | None = None,
-    costs: Tensor | None = None,
+    costs: Any = None,
     shares: Tensor | None = None,
     hosts: Collection[str] = LOCAL,
     token: str | None = None,
@@ -46,7 +46,7 @@ def create_app(
         threshold: The threshold of "fallback".
         coverage: The coverage of "fallback".
         confidence: The confidence of the coverage.
-        costs: (K, K) costs for "crm", in the order of the run's classes.
+        costs: Costs for "crm", also of actions: a file, a mapping, a DataFrame or a matrix.
         shares: (K,) shares or counts of the classes in the new samples, in the order of the run's classes.
         hosts: The names and addresses that requests may ask for; others are refused, so that no other site can reach the
             server under its own name. "*" stands for all addresses, but for no names.
@@ -83,7 +83,7 @@ def serve(
     threshold: float | None = None,
     coverage: float | None = None,
     confidence: float | None = None,
-    costs: Tensor | None = None,
+    costs: Any = None,
     shares: Tensor | None = None,
     say: Callable[[str], object] = print,
 ) -> None:
@@ -100,7 +100,7 @@ def serve(
         threshold: The threshold of "fallback".
         coverage: The coverage of "fallback".
         confidence: The confidence of the coverage.
-        costs: (K, K) costs for "crm", in the order of the run's classes.
+        costs: Costs for "crm", also of actions: a file, a mapping, a DataFrame or a matrix.
         shares: (K,) shares or counts of the classes in the new samples, in the order of the run's classes.
         say: Called with the line that contains the address.
 

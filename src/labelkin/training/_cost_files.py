@@ -73,8 +73,9 @@ def costs_for(source: Any, classes: Sequence[str]) -> Tensor:
     table = costs_in_order(read_costs(source), classes)
     if table.actions:
         raise InputError(
-            f"costs: expected a column for each class alone, got {listed(table.actions, 3)} as well; only labelkin audit and "
-            "labelkin decide take answers that are not classes."
+            f"costs: expected a column for each class alone, got {listed(table.actions, 3)} as well; training and its metrics "
+            "have no place for answers that are not classes, so leave them out here, and give them to labelkin audit, decide, "
+            "predict, serve or export."
         )
     return table.costs
 

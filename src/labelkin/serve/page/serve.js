@@ -4,6 +4,10 @@
 
 const $ = (id) => document.getElementById(id);
 const RULES = { argmax: "most probable class", crm: "least expected cost", fallback: "most specific node that is probable enough" };
+const REMARKS = {
+  ancestor: "This is more general than a class, because no class below it is probable enough.",
+  action: "This is an action, not a class: every class is expected to cost more.",
+};
 const token = new URLSearchParams(location.hash.slice(1)).get("token");
 let asked = 0;
 
@@ -67,9 +71,8 @@ function show(found) {
     if (at) $("path").append(" › ");
     $("path").append(made("b", step.name), ` ${percent(step.probability)}`);
   });
-  if (!steps.length) $("path").textContent = open ? "No branch of the tree is probable enough." : percent(answer.probability);
-  const general = answer.kind === "ancestor" ? "This is more general than a class, because no class below it is probable enough." : "";
-  $("remark").textContent = [general, found.remark].filter(Boolean).join(" ");
+  if (!steps.length) $("path").textContent = open ? "No branch of the tree is probable enough." : answer.why ?? percent(answer.probability);
+  $("remark").textContent = [REMARKS[answer.kind], found.remark].filter(Boolean).join(" ");
   $("remark").hidden = !$("remark").textContent;
   $("rules").replaceChildren(...Object.values(found.rules).map((rule) => {
     const row = document.createElement("tr");
