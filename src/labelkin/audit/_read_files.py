@@ -29,6 +29,7 @@ from labelkin.audit._schema import (
     class_texts,
     find_kind,
     find_target,
+    without_fraction,
 )
 from labelkin.audit._scores import Scores, Spool, block_rows
 from labelkin.data import CLASS_NAME_KEYS, ROW_NAMES, check_finite, parse_number, read_rows
@@ -140,7 +141,7 @@ def read_table(path: Path, kind: str | None, fields: Fields) -> Raw:
         lines.add(chunk.lines)
         labels.add((row[0] for row in chunk.kept), chunk.sample_names)
         spool.add(chunk.scores)
-    true = labels.labels()
+    true = without_fraction(labels.labels(), found.names)
     if fields.columns is None and found.names is not None:
         check_class_columns(found.names, spool.sample(), kind_read, labels=set(true.distinct), source=str(path))
     return Raw(kind_read, true, spool.scores(), None, found.names, SampleNames("line", lines.column()))

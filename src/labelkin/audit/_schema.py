@@ -1,5 +1,6 @@
 """Names and labels in predictions: which array or column holds what, and the class position of each label."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
@@ -19,6 +20,7 @@ Kind = Literal["logits", "probs", "labels"]
 KINDS: tuple[Kind, ...] = ("logits", "probs", "labels")
 PREDICTED = "predicted"
 KIND_BY_NAME: dict[str, Kind] = {"logits": "logits", "probs": "probs", PREDICTED: "labels"}
+WHOLE = re.compile(r"\d+(\.0*)?")
 SHOWN = 5  # names listed in an error message
 Floats = npt.NDArray[np.float64]
 
@@ -78,6 +80,13 @@ class LabelWriter:
     def labels(self) -> Labels:
         """Return the labels that were added."""
         return Labels(tuple(self._known), self._places.column())
+
+
+def without_fraction(labels: Labels, classes: Sequence[str] | None) -> Labels:
+    """Return whole numbers written as 3.0, as pandas writes a column with gaps, as 3, unless they are class names."""
+    if set(labels.distinct) <= set(classes or ()) or not all(WHOLE.fullmatch(label) for label in labels.distinct):
+        return labels
+    return labels._replace(distinct=tuple(label.partition(".")[0] for label in labels.distinct))
 
 
 class Raw(NamedTuple):
