@@ -34,14 +34,14 @@ from labelkin.audit._schema import (
 from labelkin.audit._scores import Scores, Spool, block_rows
 from labelkin.data import CLASS_NAME_KEYS, ROW_NAMES, check_finite, parse_number, read_rows
 
-HINT = "correct the value, or name the columns with the scores (--columns)"
+HINT = "correct the value, or name the columns with the scores (--columns), or those without (--ignore)"
 MOST_ROWS, MOST_NUMBERS = 4096, 2**20  # of a chunk of a table
 
 
 def read_arrays(arrays: Mapping[str, Any], kind: str | None, fields: Fields, source: str) -> Raw:
     """Read a mapping of arrays: true classes, scores (n, K) or predicted labels, and optionally class names."""
     keys = sorted(arrays)
-    if fields.columns is not None:
+    if fields.columns is not None or fields.ignored:
         raise InputError(f"columns: {source} has arrays, not columns; name the array with the scores (--scores).")
     kind_read, predicted, scores = find_kind(kind, keys, source, predicted=fields.predicted), None, None
     if kind_read == "labels":
@@ -253,10 +253,12 @@ def _class_columns(
     columns: Sequence[str], target: str | None, fields: Fields, path: Path
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the columns with the scores, and the class of each."""
-    chosen = fields.columns
+    chosen, others = fields.columns, (target, *ROW_NAMES, *fields.ignored)
+    for name in fields.ignored if fields.has_ignored else ():
+        check_present("ignore", name, columns, str(path))
     if isinstance(chosen, str):
         start = chosen.removesuffix("*")
-        wanted = tuple(name for name in columns if name.startswith(start) and name not in (target, *ROW_NAMES))
+        wanted = tuple(name for name in columns if name.startswith(start) and name not in others)
         names = tuple(name.removeprefix(start) for name in wanted)
         if start == chosen or len(wanted) < 2:
             raise InputError(
@@ -265,7 +267,7 @@ def _class_columns(
             )
         check_names("columns", names)
         return wanted, names
-    others = (target, fields.predicted or PREDICTED, *ROW_NAMES)
+    others = (*others, fields.predicted or PREDICTED)
     wanted = tuple(name for name in columns if name not in others) if chosen is None else tuple(chosen)
     for name in wanted:
         check_present("columns", name, columns, str(path))

@@ -34,12 +34,16 @@ class Fields(NamedTuple):
         scores: The array, or the column of lists, with the scores.
         columns: The columns with the scores of one class each: their names, or "p_*" for all columns that start with "p_",
             where the rest of the name is the class.
+        ignored: Columns that are not scores.
+        has_ignored: Whether an ignored column has to exist.
     """
 
     target: str | None = None
     predicted: str | None = None
     scores: str | None = None
     columns: Sequence[str] | str | None = None
+    ignored: Sequence[str] = ()
+    has_ignored: bool = True
 
 
 class Labels(NamedTuple):
@@ -126,6 +130,11 @@ class SampleNames(Sequence[str]):
         if isinstance(at, slice):
             return SampleNames(self._word, self._numbers[at])
         return f"{self._word} {int(self._numbers[at])}"
+
+
+def name_list(names: Sequence[str] | str) -> tuple[str, ...]:
+    """Return the names of columns that an argument gives: one name or several."""
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def find_kind(kind: str | None, names: Sequence[str], source: str, *, predicted: str | None = None) -> Kind:

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 from typer import Argument, Option
 
-from labelkin.cli._decision_options import FILE, Classes, Columns, Costs, Scores, Target, Tree, column_names
+from labelkin.cli._decision_options import FILE, Classes, Columns, Costs, Ignore, Scores, Target, Tree, column_names
+from labelkin.cli._option_groups import words
 from labelkin.cli._show import say, say_json, say_status
 
 
@@ -32,6 +33,7 @@ def audit(
     ] = None,
     scores: Scores = None,
     columns: Columns = None,
+    ignore: Ignore = None,
     classes: Classes = None,
     top: Annotated[int, Option(help="Number of confusions to list.")] = 10,
     seed: Annotated[
@@ -58,6 +60,7 @@ def audit(
         predicted=predicted,
         scores=scores,
         columns=column_names(columns),
+        ignore=words(ignore) or (),
         top=top,
         seed=seed,
     )
