@@ -176,7 +176,11 @@ def find_target(chosen: str | None, names: Sequence[str], source: str) -> str:
 def check_present(argument: str, name: str, names: Sequence[str], source: str) -> str:
     """Return `name` if the source has it; otherwise raise `InputError` with similar names."""
     if name not in names:
-        raise InputError(f"{argument}: {source} has no {name!r}, only {listed(list(names))}.{near(name, names)}")
+        similar = near(name, names)
+        option = (
+            "" if similar or argument not in ("predicted", "scores", "target") else f"; name another (--{argument})"
+        )
+        raise InputError(f"{argument}: {source} has no {name!r}, only {listed(list(names))}{option}.{similar}")
     return name
 
 
