@@ -185,10 +185,13 @@ def is_full(error: OSError) -> bool:
 
 
 def separator_of(header: str) -> str:
-    """Return the character that separates the columns in the first line of a table: a comma if there is one.
+    """Return the character that separates the columns in the first line of a table: the most frequent one outside quotes.
 
-    >>> separator_of('a;b;"c,d"'), separator_of("a,b;c")
-    (';', ',')
+    One before a blank counts less: it may be part of a name, as a table with semicolons does not quote "owl, barn". If two are
+    as frequent, it is the comma.
+
+    >>> separator_of('a;b;"c,d"'), separator_of("a,b;c"), separator_of("owl, barn;owl, snowy")
+    (';', ',', ';')
     """
     bare = re.sub(r'"[^"]*"', "", header)
-    return next((mark for mark in SEPARATORS if mark in bare), ",")
+    return max(SEPARATORS, key=lambda mark: (len(re.findall(rf"{re.escape(mark)}(?! )", bare)), bare.count(mark)))

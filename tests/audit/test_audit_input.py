@@ -230,7 +230,7 @@ def test_names_that_are_wrong(folder: Path, options: list[str], sentence: str):
         (".csv", "target,cat,dog\ncat,.5,.5\n", ["--kind", "probs", "--columns", "cat,dgo"], "Did you mean 'dog'?"),
         (".csv", "target,cat,dog\ncat,.5,.5\n", ["--kind", "probs", "--columns", "p_*"], "got 'p_*'"),
         (".csv", "target,predicted\ncat,cat\n", ["--kind", "probs"], "pass --kind labels"),
-        (".csv", "target,guess\ncat,cat\n", ["--kind", "labels"], "has no 'predicted'"),
+        (".csv", "target,guess\ncat,cat\n", ["--kind", "labels"], "name another (--predicted)"),
         (".csv", "target,probs\ncat,.5\n", [], "expected a list of numbers in column 'probs'"),
         (".csv", "target,cat,dog\ncat,.5\n", ["--kind", "probs"], "line 2: expected 3 values"),
         (
@@ -277,7 +277,11 @@ def test_classes_that_the_taxonomy_lacks_are_listed_with_what_is_near(folder: Pa
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("c.csv", "true,cat,dog,cow\ncat,0,-1,2\ndog,1,0,3\ncow,2,3,0\n", "not negative, got -1.0 at [0, 1]"),
+        (
+            "c.csv",
+            "true,cat,dog,cow\ncat,0,-1,2\ndog,1,0,3\ncow,2,3,0\n",
+            "not negative, got -1 for the true class 'cat' and the answer 'dog'",
+        ),
         ("c.csv", "true,cat,dog\ncat,0,1\ndog,1,0\n", "no row for the class 'cow'"),
         ("c.csv", "true,kat,dog,cow\nkat,0,1,2\ndog,1,0,3\ncow,2,3,0\n", "no row for the class 'cat' (similar: 'kat')"),
         (

@@ -18,6 +18,7 @@ from labelkin import (
     LabelEmbedding,
     LabelSmoothing,
     MixedCrossEntropy,
+    Model,
     OneHot,
     PretrainedLabelEmbedding,
     Retrospection,
@@ -66,6 +67,10 @@ def refused(call: Callable[[], Any], sentence: str) -> None:
 
 OPTIONS = [
     (lambda: OneHot(classes=1), "classes: expected a whole number of at least 2, got 1"),
+    (
+        lambda: Model(torch.nn.Identity(), "kin"),
+        "objective: expected a labelkin objective, such as a labelkin.Kin, got 'kin'",
+    ),
     (lambda: OneHot(classes=["one"]), "classes: expected at least 2 names, got 1"),
     (lambda: OneHot(classes=["a", "b", "a"]), "classes: duplicate name 'a'"),
     (lambda: OneHot(classes=[1, 2]), "classes: expected non-empty strings, got 1"),

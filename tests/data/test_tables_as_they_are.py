@@ -84,7 +84,16 @@ def test_damaged_utf_8_is_not_taken_for_another_encoding(tmp_path):
 
 @pytest.mark.parametrize(
     ("header", "mark"),
-    [("a,b", ","), ("a;b", ";"), ("a\tb", "\t"), ("a|b", "|"), ("a", ","), ('"x,y";b', ";"), ("a,b;c", ",")],
+    [
+        ("a,b", ","),
+        ("a;b", ";"),
+        ("a\tb", "\t"),
+        ("a|b", "|"),
+        ("a", ","),
+        ('"x,y";b', ";"),
+        ("a,b;c", ","),
+        ("a;b, c;d", ";"),
+    ],
 )
 def test_the_separator_is_that_of_the_header(header, mark):
     assert separator_of(header) == mark

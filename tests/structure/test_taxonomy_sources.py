@@ -551,7 +551,7 @@ def test_nested_files_load(tmp_path: Path, suffix: str) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.txt", "", r"ends in \.json, \.csv"),
+        ("t.txt", "", r"ends in \.json, \.csv.*; `labelkin taxonomy build --paths FILE -o tree\.json` reads a text"),
         ("t.jsn", "", r"Did you mean '\.json'"),
         ("t", "", r"ends in \.json"),
         ("t.json", '{\n"names": [}', "line 2 is not JSON"),

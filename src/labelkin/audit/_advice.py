@@ -1,7 +1,7 @@
 """Advise on the decision rule: which one to use, what it saves, and on what evidence."""
 
 from collections.abc import Sequence
-from math import isnan
+from math import isnan, nan
 
 from labelkin._checks import counted
 from labelkin.audit._decision_findings import Advice, Crm, Fallback, FallbackPoint, Saving
@@ -39,7 +39,17 @@ def advise(
     if not has_costs:
         headline = "Say what mistakes cost (--costs or --taxonomy)"
         sentence = f"{headline}: while all cost the same, the most probable class is the best decision."
-        return Advice("argmax", None, None, 0, 1.0, sentence, headline, fallback=fallback_sentence(answers))
+        return Advice(
+            "argmax",
+            None,
+            None,
+            0,
+            1.0,
+            sentence,
+            headline,
+            fallback=fallback_sentence(answers),
+            threshold=_threshold(answers),
+        )
     by = "costs" if any(part.costs == "costs" for part in found) else "taxonomy"
     parts = [part for part in found if part.costs == by]
     best = parts[0] if of_run else parts[-1]
@@ -58,6 +68,7 @@ def advise(
         _evidence(best, change),
         best.saved,
         fallback_sentence(answers, known),
+        _threshold(answers),
     )
 
 
@@ -118,14 +129,25 @@ def fallback_sentence(answers: Fallback | None, known: float = 1.0) -> str:
     """
     if answers is None:
         return ""
-    points = {point.goal: point for point in answers.points if not isnan(point.goal)}
-    for goal in GOALS:
-        if goal in answers.unreachable:
-            return f"No threshold of the fallback gives {100 * goal:g} % right answers."
-        if goal in points:
-            return _answered(goal, points[goal], answers, known)
+    goal, point = _advised(answers)
+    if point is not None:
+        return _answered(goal, point, answers, known)
+    if not isnan(goal):
+        return f"No threshold of the fallback gives {100 * goal:g} % right answers."
     right = answers.points[0].correctness
     return f"{100 * right:.1f} % of the answers are right without naming an ancestor."
+
+
+def _advised(answers: Fallback) -> tuple[float, FallbackPoint | None]:
+    """Return the first goal that is not reached without the fallback, and its point; NaN or None if there is none."""
+    points = {point.goal: point for point in answers.points if not isnan(point.goal)}
+    goal = next((goal for goal in GOALS if goal in points or goal in answers.unreachable), nan)
+    return goal, None if goal in answers.unreachable else points.get(goal)
+
+
+def _threshold(answers: Fallback | None) -> float | None:
+    point = None if answers is None else _advised(answers)[1]
+    return None if point is None else point.threshold
 
 
 def _answered(goal: float, point: FallbackPoint, answers: Fallback, known: float) -> str:

@@ -27,7 +27,7 @@ from labelkin.audit._names import (
 )
 from labelkin.audit._predictions import Predictions, Source, check_predictions, read_raw, read_run
 from labelkin.audit._read_files import read_arrays
-from labelkin.audit._schema import Fields, Kind
+from labelkin.audit._schema import Fields, Kind, name_list
 from labelkin.structure import Taxonomy
 from labelkin.training import CostTable, costs_in_order, read_costs
 
@@ -111,6 +111,7 @@ def audit(
     predicted: str | None = None,
     scores: str | None = None,
     columns: Sequence[str] | str | None = None,
+    ignore: Sequence[str] | str = (),
     top: int = 10,
     seed: int = 0,
 ) -> Audit:
@@ -137,6 +138,7 @@ def audit(
         scores: The array, or the column of lists, with the scores; by default "logits" or "probs".
         columns: A table's columns of scores, one per class: names, or "p_*" for all that start with "p_". By default all
             columns but the target.
+        ignore: Columns of a table that are not scores, such as a customer's number; one name or several.
         top: Number of confusions to list.
         seed: Seed of the random halves.
 
@@ -162,7 +164,7 @@ def audit(
             "source: expected a file, the folder of a run, or a mapping of arrays such as {'target': y, 'probs': probs}, got "
             f"{type(source).__name__}."
         )
-    fields, given_tree = Fields(target, predicted, scores, columns), taxonomy is not None
+    fields, given_tree = Fields(target, predicted, scores, columns, name_list(ignore)), taxonomy is not None
     of_run = False
     if isinstance(source, Mapping) or not os.path.isdir(source):
         raw = read_raw(source, kind, fields)

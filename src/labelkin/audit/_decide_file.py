@@ -29,7 +29,7 @@ from labelkin.audit._names import (
 )
 from labelkin.audit._predictions import Predictions, check_predictions, checked_probs, doubt, read_raw
 from labelkin.audit._read_files import Chunk
-from labelkin.audit._schema import Fields
+from labelkin.audit._schema import Fields, name_list
 from labelkin.audit._scores import Scores
 from labelkin.audit._stream import Stream, open_stream
 from labelkin.decide import GuaranteeKind, Rule, reasons
@@ -95,6 +95,7 @@ def decide_file(
     target: str | None = None,
     scores: str | None = None,
     columns: Sequence[str] | str | None = None,
+    ignore: Sequence[str] | str = (),
     seed: int = 0,
 ) -> FileDecisions:
     """Decide every sample of a file of logits or probabilities, and write the decisions to a .csv file.
@@ -138,6 +139,7 @@ def decide_file(
         scores: The array, or the column of lists, with the scores; by default "logits" or "probs".
         columns: A table's columns of scores, one per class: names, or "p_*" for all that start with "p_". By default all
             columns but the target.
+        ignore: Columns of a table that are not scores, such as a customer's number; one name or several.
         seed: Seed of the random halves.
 
     Returns:
@@ -178,7 +180,7 @@ def decide_file(
     if temperature is not None:
         check_number("temperature", temperature, low=0, open_low=True)
     check_output(output, inputs=(source, labeled, taxonomy, costs, classes))
-    fields = Fields(target, None, scores, columns)
+    fields = Fields(target, None, scores, columns, name_list(ignore))
     stream = open_stream(Path(source), kind, fields)
     first = next(stream.chunks)
     question = doubt(Scores.of(torch.from_numpy(first.scores))) if stream.kind == "logits" else None
@@ -246,7 +248,7 @@ def _class_names(
 
 def _labeled(path: str | os.PathLike[str], stream: Stream, fields: Fields, names: tuple[str, ...]) -> Predictions:
     """Read the labeled samples, with their scores in the order of the classes of the source."""
-    raw = read_raw(path, stream.kind, fields)
+    raw = read_raw(path, stream.kind, fields._replace(has_ignored=False))
     own = names if stream.names is None else stream.names
     if raw.scores is None or raw.names is None:
         return check_predictions(raw, names, os.fspath(path))

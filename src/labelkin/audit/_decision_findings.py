@@ -107,6 +107,7 @@ class Advice(NamedTuple):
         evidence: A description of the headline's interval and of the samples behind it; empty if the headline has no interval.
         saved: Saved share of the cost; None if there was nothing to compare.
         fallback: A sentence on the effect of answering with an ancestor; empty if it was not measured.
+        threshold: The threshold that this sentence names; None if it names none.
 
     Example:
         >>> from labelkin.audit import audit
@@ -125,6 +126,7 @@ class Advice(NamedTuple):
     evidence: str = ""
     saved: Saving | None = None
     fallback: str = ""
+    threshold: float | None = None
 
 
 class FallbackPoint(NamedTuple):

@@ -48,8 +48,8 @@ def check_class_columns(
     rest = [name for name in names if name not in odd]
     raise InputError(
         f"columns: {listed(odd)} in {source} {'does' if len(odd) == 1 else 'do'} not look like "
-        f"{'a class' if len(odd) == 1 else 'classes'} ({found[0][1]}); expected one column of scores per class, so name these "
-        f"columns (--columns), perhaps {listed(rest)}."
+        f"{'a class' if len(odd) == 1 else 'classes'} ({found[0][1]}); expected one column of scores per class, so leave out "
+        f"the others (--ignore), or name the columns with the scores (--columns), perhaps {listed(rest)}."
     )
 
 

@@ -1,5 +1,6 @@
 """Class names and the taxonomy over them: load the tree, choose the names, restrict the tree to the classes."""
 
+import csv
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -122,7 +123,7 @@ def read_names(chosen: Sequence[str] | str | os.PathLike[str], tree: Taxonomy | 
     if file.is_file():
         names = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
     elif "," in str(chosen):
-        names = str(chosen).split(",")
+        names = next(csv.reader([str(chosen)], skipinitialspace=True))
     else:
         raise InputError(
             f"classes: expected a,b,c, a text file with one name per line, or 'taxonomy', got {str(chosen)!r}."

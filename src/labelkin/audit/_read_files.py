@@ -29,18 +29,19 @@ from labelkin.audit._schema import (
     class_texts,
     find_kind,
     find_target,
+    without_fraction,
 )
 from labelkin.audit._scores import Scores, Spool, block_rows
 from labelkin.data import CLASS_NAME_KEYS, ROW_NAMES, check_finite, parse_number, read_rows
 
-HINT = "correct the value, or name the columns with the scores (--columns)"
+HINT = "correct the value, or name the columns with the scores (--columns), or those without (--ignore)"
 MOST_ROWS, MOST_NUMBERS = 4096, 2**20  # of a chunk of a table
 
 
 def read_arrays(arrays: Mapping[str, Any], kind: str | None, fields: Fields, source: str) -> Raw:
     """Read a mapping of arrays: true classes, scores (n, K) or predicted labels, and optionally class names."""
     keys = sorted(arrays)
-    if fields.columns is not None:
+    if fields.columns is not None or fields.ignored:
         raise InputError(f"columns: {source} has arrays, not columns; name the array with the scores (--scores).")
     kind_read, predicted, scores = find_kind(kind, keys, source, predicted=fields.predicted), None, None
     if kind_read == "labels":
@@ -140,7 +141,7 @@ def read_table(path: Path, kind: str | None, fields: Fields) -> Raw:
         lines.add(chunk.lines)
         labels.add((row[0] for row in chunk.kept), chunk.sample_names)
         spool.add(chunk.scores)
-    true = labels.labels()
+    true = without_fraction(labels.labels(), found.names)
     if fields.columns is None and found.names is not None:
         check_class_columns(found.names, spool.sample(), kind_read, labels=set(true.distinct), source=str(path))
     return Raw(kind_read, true, spool.scores(), None, found.names, SampleNames("line", lines.column()))
@@ -252,10 +253,12 @@ def _class_columns(
     columns: Sequence[str], target: str | None, fields: Fields, path: Path
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the columns with the scores, and the class of each."""
-    chosen = fields.columns
+    chosen, others = fields.columns, (target, *ROW_NAMES, *fields.ignored)
+    for name in fields.ignored if fields.has_ignored else ():
+        check_present("ignore", name, columns, str(path))
     if isinstance(chosen, str):
         start = chosen.removesuffix("*")
-        wanted = tuple(name for name in columns if name.startswith(start) and name not in (target, *ROW_NAMES))
+        wanted = tuple(name for name in columns if name.startswith(start) and name not in others)
         names = tuple(name.removeprefix(start) for name in wanted)
         if start == chosen or len(wanted) < 2:
             raise InputError(
@@ -264,7 +267,7 @@ def _class_columns(
             )
         check_names("columns", names)
         return wanted, names
-    others = (target, fields.predicted or PREDICTED, *ROW_NAMES)
+    others = (*others, fields.predicted or PREDICTED)
     wanted = tuple(name for name in columns if name not in others) if chosen is None else tuple(chosen)
     for name in wanted:
         check_present("columns", name, columns, str(path))

@@ -1,5 +1,6 @@
 """Names and labels in predictions: which array or column holds what, and the class position of each label."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
@@ -19,6 +20,7 @@ Kind = Literal["logits", "probs", "labels"]
 KINDS: tuple[Kind, ...] = ("logits", "probs", "labels")
 PREDICTED = "predicted"
 KIND_BY_NAME: dict[str, Kind] = {"logits": "logits", "probs": "probs", PREDICTED: "labels"}
+WHOLE = re.compile(r"\d+(\.0*)?")
 SHOWN = 5  # names listed in an error message
 Floats = npt.NDArray[np.float64]
 
@@ -32,12 +34,16 @@ class Fields(NamedTuple):
         scores: The array, or the column of lists, with the scores.
         columns: The columns with the scores of one class each: their names, or "p_*" for all columns that start with "p_",
             where the rest of the name is the class.
+        ignored: Columns that are not scores.
+        has_ignored: Whether an ignored column has to exist.
     """
 
     target: str | None = None
     predicted: str | None = None
     scores: str | None = None
     columns: Sequence[str] | str | None = None
+    ignored: Sequence[str] = ()
+    has_ignored: bool = True
 
 
 class Labels(NamedTuple):
@@ -80,6 +86,13 @@ class LabelWriter:
         return Labels(tuple(self._known), self._places.column())
 
 
+def without_fraction(labels: Labels, classes: Sequence[str] | None) -> Labels:
+    """Return whole numbers written as 3.0, as pandas writes a column with gaps, as 3, unless they are class names."""
+    if set(labels.distinct) <= set(classes or ()) or not all(WHOLE.fullmatch(label) for label in labels.distinct):
+        return labels
+    return labels._replace(distinct=tuple(label.partition(".")[0] for label in labels.distinct))
+
+
 class Raw(NamedTuple):
     """Predictions before they are checked, with labels as text.
 
@@ -117,6 +130,11 @@ class SampleNames(Sequence[str]):
         if isinstance(at, slice):
             return SampleNames(self._word, self._numbers[at])
         return f"{self._word} {int(self._numbers[at])}"
+
+
+def name_list(names: Sequence[str] | str) -> tuple[str, ...]:
+    """Return the names of columns that an argument gives: one name or several."""
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def find_kind(kind: str | None, names: Sequence[str], source: str, *, predicted: str | None = None) -> Kind:
@@ -158,7 +176,11 @@ def find_target(chosen: str | None, names: Sequence[str], source: str) -> str:
 def check_present(argument: str, name: str, names: Sequence[str], source: str) -> str:
     """Return `name` if the source has it; otherwise raise `InputError` with similar names."""
     if name not in names:
-        raise InputError(f"{argument}: {source} has no {name!r}, only {listed(list(names))}.{near(name, names)}")
+        similar = near(name, names)
+        option = (
+            "" if similar or argument not in ("predicted", "scores", "target") else f"; name another (--{argument})"
+        )
+        raise InputError(f"{argument}: {source} has no {name!r}, only {listed(list(names))}{option}.{similar}")
     return name
 
 

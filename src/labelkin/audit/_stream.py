@@ -52,7 +52,7 @@ def _table(path: Path, kind: str | None, fields: Fields) -> Stream:
 def _arrays(path: Path, kind: str | None, fields: Fields) -> Stream:
     arrays = load_named_arrays(path)
     keys = sorted(arrays)
-    if fields.columns is not None:
+    if fields.columns is not None or fields.ignored:
         raise InputError(f"columns: {path} has arrays, not columns; name the array with the scores (--scores).")
     kind_read = _scores_kind(kind, keys, path)
     name = check_present("scores", fields.scores or kind_read, keys, str(path))

@@ -5,8 +5,12 @@ from typing import Annotated, Literal
 
 from typer import Argument, Option
 
-from labelkin.cli._decision_options import FILE, Classes, Columns, Costs, Scores, Target, Tree, column_names
+from labelkin._checks import InputError
+from labelkin.cli._decision_options import FILE, Classes, Columns, Costs, Ignore, Scores, Target, Tree, column_names
+from labelkin.cli._next_steps import next_steps
+from labelkin.cli._option_groups import words
 from labelkin.cli._show import say, say_json, say_status
+from labelkin.cli._taxonomy import check_tree_file, write_tree
 
 
 def audit(
@@ -32,12 +36,20 @@ def audit(
     ] = None,
     scores: Scores = None,
     columns: Columns = None,
+    ignore: Ignore = None,
     classes: Classes = None,
     top: Annotated[int, Option(help="Number of confusions to list.")] = 10,
     seed: Annotated[
         int, Option(help="Seed of the split into two halves: one to choose settings, one to measure them.")
     ] = 0,
     html: Annotated[Path | None, Option(help="Also write an HTML page.", metavar="FILE")] = None,
+    save_tree: Annotated[
+        Path | None,
+        Option(
+            help="Also write the tree that the confusions suggest, for --taxonomy: .json, .yaml, .csv or .nwk.",
+            metavar="FILE",
+        ),
+    ] = None,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Audit the predictions of any model: mistakes, calibration, decisions and class structure."""
@@ -45,6 +57,8 @@ def audit(
         from labelkin.report import targets
 
         targets(html, 1)  # refuses a file that cannot be written before anything is computed
+    if save_tree is not None:
+        check_tree_file(save_tree)
     from labelkin.audit import as_text
     from labelkin.audit import audit as run_audit
 
@@ -58,6 +72,7 @@ def audit(
         predicted=predicted,
         scores=scores,
         columns=column_names(columns),
+        ignore=words(ignore) or (),
         top=top,
         seed=seed,
     )
@@ -65,6 +80,16 @@ def audit(
         say_json(result.as_dict())
     else:
         say(as_text(result))
+        if kind != "labels" and not predictions.is_dir():
+            options = {"kind": kind, "target": target, "scores": scores, "columns": columns, "ignore": ignore}
+            steps = next_steps(result, {**options, "classes": classes, "taxonomy": taxonomy, "costs": costs})
+            if steps:
+                say(f"\n{steps}")
+    if save_tree is not None:
+        if result.structure is None:
+            raise InputError("save_tree: there is no tree to write; the audit says why under 'Parts left out'.")
+        write_tree(result.structure.tree, save_tree)
+        say_status(f"Wrote {save_tree}")
     if html is not None:
         from labelkin.report import write_audit_page
 

@@ -15,11 +15,13 @@ from labelkin.cli._decision_options import (
     Classes,
     Columns,
     Costs,
+    Ignore,
     Scores,
     Target,
     Tree,
     column_names,
 )
+from labelkin.cli._option_groups import words
 from labelkin.cli._show import say, say_actions, say_json
 
 if TYPE_CHECKING:
@@ -92,6 +94,7 @@ def decide(
     ] = None,
     scores: Scores = None,
     columns: Columns = None,
+    ignore: Ignore = None,
     classes: Classes = None,
     target: Target = None,
     seed: Annotated[int, Option(help="Seed of the split of --labeled into two halves.", rich_help_panel=FILE)] = 0,
@@ -123,6 +126,7 @@ def decide(
         target=target,
         scores=scores,
         columns=column_names(columns),
+        ignore=words(ignore) or (),
         seed=seed,
     )
     if json:

@@ -29,6 +29,14 @@ Columns = Annotated[
         rich_help_panel=FILE,
     ),
 ]
+Ignore = Annotated[
+    str | None,
+    Option(
+        help="Columns of a table that are not scores, such as customer,date. A name with a comma needs quotes: '\"a, b\",c'.",
+        metavar="A,B,C",
+        rich_help_panel=FILE,
+    ),
+]
 Classes = Annotated[
     str | None,
     Option(

@@ -1,7 +1,9 @@
 """Errors of commands: one sentence on stderr, with exit code 2 for bad input and 130 for Ctrl-C."""
 
 import errno
+import inspect
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +24,7 @@ class ErrorGroup(TyperGroup):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        _hide_types_of_flags(self)
+        _tidy_help(self)
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _plain_flags(super().get_params(ctx))  # Typer adds those for completion later
@@ -42,14 +44,16 @@ class ErrorGroup(TyperGroup):
                 _exit("Interrupted. All files written so far are complete.", INTERRUPTED)
 
 
-def _hide_types_of_flags(command: Any) -> None:
-    """Let the help of a command, and of those below it, show a flag as `--json`.
+def _tidy_help(command: Any) -> None:
+    """Let the help of a command, and of those below it, show a flag as `--json`, and join the lines of each paragraph.
 
-    Newer versions of Typer show `--json <bool>`, as if it took a value.
+    Newer versions of Typer show `--json <bool>`, as if it took a value, and keep the line ends of the docstring, which fall in
+    the middle of the terminal's lines.
     """
     _plain_flags(command.get_params(command.context_class(command)))
+    command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(command.help or ""))
     for below in getattr(command, "commands", {}).values():
-        _hide_types_of_flags(below)
+        _tidy_help(below)
 
 
 def _plain_flags(parameters: list[Any]) -> list[Any]:

@@ -1,5 +1,6 @@
 """Option groups as dataclasses, and parsers of option values."""
 
+import csv
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields, is_dataclass
 from functools import wraps
@@ -44,8 +45,11 @@ WORDS: dict[str, Any] = {"true": True, "false": False, "none": None}
 
 
 def words(text: str | None) -> list[str] | None:
-    """Split `"a,b"` into its parts."""
-    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+    """Split `"a,b"` into its parts; quotes keep a part with a comma together, as in `'"owl, barn",b'`."""
+    if text is None:
+        return None
+    parts = next(csv.reader([text], skipinitialspace=True), [])
+    return [part.strip() for part in parts if part.strip()]
 
 
 def column_names(text: str | None) -> str | list[str] | None:

@@ -105,16 +105,36 @@ def build(
     _write(tree, output)
 
 
-def _write(tree: "Taxonomy", output: Path) -> None:
-    """Write a tree; refuse a file that holds anything else, because trees are often written by hand."""
-    from tempfile import TemporaryDirectory
+def check_tree_file(output: Path) -> None:
+    """Refuse a file that no tree can be written to: another suffix, or no folder."""
+    from labelkin.structure import Taxonomy
 
+    if not output.parent.is_dir():
+        raise InputError(f"{output}: there is no folder {str(output.parent)!r}; create it first.")
+    _content(Taxonomy.from_nested(["a", "b"]), output)
+
+
+def write_tree(tree: "Taxonomy", output: Path) -> None:
+    """Write a tree; refuse a file that holds anything else, because trees are often written by hand."""
     from labelkin._files import check_replaceable
+
+    content = _content(tree, output)
+    check_replaceable(output, by="this command", is_ours=lambda _: output.read_bytes() == content)
+    tree.save(output)
+
+
+def _content(tree: "Taxonomy", output: Path) -> bytes:
+    from tempfile import TemporaryDirectory
 
     with TemporaryDirectory() as folder:
         beside = Path(folder) / output.name
-        tree.save(beside)
-        content = beside.read_bytes()
-    check_replaceable(output, by="this command", is_ours=lambda _: output.read_bytes() == content)
-    tree.save(output)
+        try:
+            tree.save(beside)
+        except InputError as error:
+            raise InputError(str(error).replace(str(beside), str(output))) from error
+        return beside.read_bytes()
+
+
+def _write(tree: "Taxonomy", output: Path) -> None:
+    write_tree(tree, output)
     say(f"Wrote {output}")

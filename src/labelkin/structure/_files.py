@@ -104,7 +104,8 @@ Result = TypeVar("Result")
 def load(path: str | os.PathLike[str], make: Callable[..., Result]) -> Result:
     """Read a file and pass its parts to `make`; errors name the file."""
     source = Path(path)
-    read = _format(source).read
+    paths = "; `labelkin taxonomy build --paths FILE -o tree.json` reads a text of paths such as animal/pet/cat"
+    read = _format(source, paths if source.suffix.lower() == ".txt" else "").read
     try:
         content = source.read_bytes()
     except OSError as error:
@@ -134,10 +135,10 @@ def save(tree: Tree, path: str | os.PathLike[str]) -> None:
     write_text(target, text)
 
 
-def _format(path: Path) -> _Format:
+def _format(path: Path, hint: str = "") -> _Format:
     suffix = path.suffix.lower()
     if suffix not in _FORMATS:
-        raise InputError(f"{path}: expected a name that ends in {', '.join(_FORMATS)}.{near(suffix, _FORMATS)}")
+        raise InputError(f"{path}: expected a name that ends in {', '.join(_FORMATS)}{hint}.{near(suffix, _FORMATS)}")
     return _FORMATS[suffix]
 
 

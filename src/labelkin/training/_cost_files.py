@@ -163,6 +163,11 @@ def _arranged(source: str, rows: Sequence[str], columns: Sequence[str], numbers:
         )
     order = {name: k for k, name in enumerate(columns)}
     costs = read_numbers(source, numbers)[[place[name] for name in classes]]
+    for at, answer in (costs < 0).nonzero().tolist():
+        raise InputError(
+            f"{source}: expected numbers that are not negative, got {costs[at, answer]:g} for the true class {classes[at]!r} "
+            f"and the answer {columns[answer]!r}."
+        )
     return CostTable(
         tuple(classes), _checked(source, costs[:, [order[name] for name in (*classes, *actions)]]), tuple(actions)
     )

@@ -4,6 +4,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from labelkin._checks import InputError
 from labelkin.functional import adjusted_logits
 from labelkin.objectives import Loss, Objective
 
@@ -44,6 +45,10 @@ class Model(nn.Module):
         logit_offset: Tensor | None = None,
     ) -> None:
         super().__init__()
+        if not isinstance(objective, Objective):
+            raise InputError(
+                f"objective: expected a labelkin objective, such as a labelkin.Kin, got {objective!r:.60}."
+            )
         self.backbone = backbone
         self.objective = objective
         self.dropout = nn.Dropout(dropout) if dropout else None
