@@ -1,5 +1,6 @@
 """What an audit advises comes with the command that does it, and the tree that it suggests with a file."""
 
+import html
 import json
 import shlex
 from pathlib import Path
@@ -73,3 +74,13 @@ def test_the_suggested_tree_is_written_for_the_next_command(folder: Path):
     taken = call("audit", *READ, "--save-tree", "costs.csv")
     assert (taken.exit_code, "this exists and was not written by this command" in taken.stderr) == (2, True)
     assert refused("taxonomy", "convert", "tree.json", "tree.txt").startswith("Error: tree.txt: expected a name")
+
+
+def test_the_page_shows_the_commands(folder: Path):
+    given = (*READ, "--costs", "costs.csv", "--taxonomy", "tree.json")
+    printed = call("audit", *given, "--html", "page.html").stdout.splitlines()
+    page = html.unescape((folder / "page.html").read_text(encoding="utf-8"))
+    shown = page.partition('<pre class="steps"')[2].partition(">")[2].partition("</pre>")[0]
+    assert shown.splitlines() == printed[-3:]
+    call("audit", *READ, "--html", "none.html")
+    assert 'class="steps"' not in (folder / "none.html").read_text(encoding="utf-8")

@@ -76,15 +76,16 @@ def audit(
         top=top,
         seed=seed,
     )
+    steps = ""
+    if kind != "labels" and not predictions.is_dir():
+        options = {"kind": kind, "target": target, "scores": scores, "columns": columns, "ignore": ignore}
+        steps = next_steps(result, {**options, "classes": classes, "taxonomy": taxonomy, "costs": costs})
     if json:
         say_json(result.as_dict())
     else:
         say(as_text(result))
-        if kind != "labels" and not predictions.is_dir():
-            options = {"kind": kind, "target": target, "scores": scores, "columns": columns, "ignore": ignore}
-            steps = next_steps(result, {**options, "classes": classes, "taxonomy": taxonomy, "costs": costs})
-            if steps:
-                say(f"\n{steps}")
+        if steps:
+            say(f"\n{steps}")
     if save_tree is not None:
         if result.structure is None:
             raise InputError("save_tree: there is no tree to write; the audit says why under 'Parts left out'.")
@@ -93,4 +94,4 @@ def audit(
     if html is not None:
         from labelkin.report import write_audit_page
 
-        say_status(f"Wrote {write_audit_page(result, html)}")
+        say_status(f"Wrote {write_audit_page(result, html, steps=steps)}")

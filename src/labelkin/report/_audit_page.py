@@ -14,7 +14,7 @@ from labelkin.report._write import checked_target, write_page
 ALIKE = 0.01  # the relative difference up to which mistakes are as severe as random ones
 
 
-def write_audit_page(audit: Audit, path: str | os.PathLike[str]) -> Path:
+def write_audit_page(audit: Audit, path: str | os.PathLike[str], *, steps: str = "") -> Path:
     """Write the page of an audited model.
 
     Without a taxonomy, classes are shown in the order of the tree that the confusions suggest.
@@ -22,6 +22,7 @@ def write_audit_page(audit: Audit, path: str | os.PathLike[str]) -> Path:
     Args:
         audit: The result of `labelkin.audit_predictions`.
         path: The `.html` file.
+        steps: Commands that do what the audit advises, to show below the advice.
 
     Returns:
         The path of the page.
@@ -44,6 +45,7 @@ def write_audit_page(audit: Audit, path: str | os.PathLike[str]) -> Path:
         context=(audit.source, counted(audit.samples, "sample"), counted(len(audit.classes), "class", "classes")),
         verdict=Verdict("model", None, "", advice.headline, advice.evidence, details),
         also=(advice.fallback,) if advice.fallback else (),
+        steps=steps,
         chapters=chapters(audit),
         missing=audit.left_out,
         sections=(Fold("The audit as text", as_text(audit), is_code=True),),

@@ -143,6 +143,7 @@ class Page(NamedTuple):
     verdict: Verdict
     problem: str = ""  # what the comparison is about, above the sentence
     also: tuple[str, ...] = ()  # sentences below the first one that are as important
+    steps: str = ""  # commands that do what the page advises
     leaderboard: Leaderboard | None = None
     overview: tuple[Panel, ...] = ()
     chapters: tuple[Chapter, ...] = ()
