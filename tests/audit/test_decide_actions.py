@@ -56,6 +56,18 @@ def test_actions_are_written_as_a_loop_decides(tmp_path: Path, tree: Taxonomy | 
     assert found.samples == 60
 
 
+def test_reasons_by_costs_without_actions_and_without_a_tree(tmp_path: Path):
+    costs = {true: {answer: cost for answer, cost in row.items() if answer in CLASSES} for true, row in COSTS.items()}
+    _, rows = decided(tmp_path, costs=costs, explain=True)
+    matrix = [row[: len(CLASSES)] for row in MATRIX]
+    for row, probs in zip(rows, probabilities().tolist(), strict=True):
+        expected = [sum(p * line[k] for p, line in zip(probs, matrix, strict=True)) for k in range(len(CLASSES))]
+        best, second = sorted(range(len(CLASSES)), key=expected.__getitem__)[:2]
+        assert row["decision_path"] == (
+            f"expected cost: {CLASSES[best]} {expected[best]:.4g}, {CLASSES[second]} {expected[second]:.4g}"
+        )
+
+
 def test_reasons_of_actions(tmp_path: Path):
     _, rows = decided(tmp_path, taxonomy=TREE, explain=True)
     for row, probs in zip(rows, probabilities().tolist(), strict=True):

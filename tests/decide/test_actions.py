@@ -186,6 +186,18 @@ def test_reasons_compare_an_action_with_the_best_class():
     ]
 
 
+def test_reasons_without_actions_and_tree_compare_with_the_next_best_class():
+    probs = torch.tensor([[0.6, 0.3, 0.1], [0.2, 0.3, 0.5]])
+    costs = torch.tensor([[0.0, 1.0, 1.0], [4.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
+    rule = decide.Rule("crm", costs=costs)
+    answers = rule.answer(probs)
+    assert answers.nodes.tolist() == [1, 2]
+    assert decide.reasons(rule, probs, answers.nodes, ["cat", "dog", "car"]) == [
+        "expected cost: dog 0.7, car 0.9",
+        "expected cost: car 0.5, dog 0.7",
+    ]
+
+
 REFUSED: dict[str, tuple[Any, str]] = {
     "fewer answers than classes": (
         lambda: decide.least_cost(draw(2, 3), torch.ones(3, 2)),

@@ -131,7 +131,8 @@ def decide_file(
             .csv or .json file with a number for each class, a mapping, or numbers in the order of the classes; see
             `decide.adjust_shares`. `decision_probability` is then for these shares.
         explain: Add the column `decision_path`, such as "animal 0.93 > dog 0.71". For an action, and without a tree, it
-            compares costs: "expected cost: review 0.2, dog 0.29" is an action and the best class.
+            compares costs: "expected cost: review 0.2, dog 0.29" is an action and the best class, or without actions the
+            answer and the next best class.
         classes: Class names in the order of the scores: a list, a text file with one name per line, or "taxonomy" for the
             order of the tree.
         target: The column or array with true classes, if the file has one; it is not a score. By default "target", "label" or
@@ -196,8 +197,10 @@ def decide_file(
         )
     tree = restrict_tree(taxonomy, whole, names)
     table = None if costs is None else costs_in_order(read_costs(costs), names)
-    if explain and tree is None and not (chosen == "crm" and table is not None and table.actions):
-        raise InputError("explain: the path of an answer is a path in a tree; pass --taxonomy.")
+    if explain and tree is None and not (chosen == "crm" and table is not None):
+        raise InputError(
+            "explain: the path of an answer is a path in a tree; pass --taxonomy, or --costs to compare expected costs."
+        )
     matrix, actions = (None, ()) if table is None else (table.costs, table.actions)
     scale = 1.0 if temperature is None else float(temperature)
     ready = Ready(Rule(chosen, tree, matrix, threshold, temperature=scale, actions=actions), names)

@@ -84,10 +84,10 @@ def explain(probs: Tensor, taxonomy: Taxonomy, answer: Tensor, *, answer_as: Ans
 def reasons(rule: Rule, probs: Tensor, nodes: Tensor, classes: Sequence[str]) -> list[str]:
     """Return a line for each answer of a rule: the path to it, or for an action its expected cost and that of the best class.
 
-    Without a tree, the line of a class compares it with the best action.
+    Without a tree, the line of a class compares it with the best action, or with the next best class if there are no actions.
 
     Args:
-        rule: The rule, with a tree or with actions.
+        rule: The rule, with a tree or with costs.
         probs: (n, K) probabilities of the classes.
         nodes: (n,) answers of the rule.
         classes: The names of the classes.
@@ -115,12 +115,20 @@ def reasons(rule: Rule, probs: Tensor, nodes: Tensor, classes: Sequence[str]) ->
 
 
 def _compared(rule: Rule, probs: Tensor, answers: Tensor, classes: Sequence[str]) -> list[str]:
-    """Return the expected cost of each answer by position, and that of the best of the other kind: class or action."""
+    """Return the expected cost of each answer by position, and that of the best of the other kind: class or action.
+
+    Without actions, the other one is the best of the other classes.
+    """
     assert rule.costs is not None
     names, size = [*classes, *rule.actions], len(classes)
     expected = expected_costs(probs, rule.costs)
-    of_class, action = (least_cost(probs, rule.costs, allowed=kind) for kind in (range(size), range(size, len(names))))
-    others = torch.where(answers < size, action, of_class)
+    if rule.actions:
+        of_class, action = (
+            least_cost(probs, rule.costs, allowed=kind) for kind in (range(size), range(size, len(names)))
+        )
+        others = torch.where(answers < size, action, of_class)
+    else:
+        others = expected.scatter(1, answers.unsqueeze(1), torch.inf).argmin(1)
     return [
         "expected cost: " + ", ".join(f"{names[at]} {_amount(costs[at])}" for at in shown)
         for costs, *shown in zip(expected.tolist(), answers.tolist(), others.tolist(), strict=True)

@@ -88,8 +88,8 @@ def check_rule(rule: Rule, taxonomy: Taxonomy) -> None:
 
 
 def has_reasons(predictor: "Predictor", rule: Rule) -> bool:
-    """Return whether answers can be explained: by paths in a taxonomy, or by the expected costs of actions."""
-    return not predictor.tree_built or (rule.name == "crm" and bool(rule.actions))
+    """Return whether answers can be explained: by paths in a taxonomy, or by expected costs."""
+    return not predictor.tree_built or (rule.name == "crm" and rule.costs is not None)
 
 
 def reasons_of_run(predictor: "Predictor", rule: Rule, probs: Tensor, nodes: Tensor) -> list[str | None]:

@@ -118,7 +118,9 @@ def predict_files(
         if wanted and isnan(predictor.calibration.temperature):
             raise InputError(f"{name}: {os.fspath(run)} has no probabilities; leave it out.")
     if explain and not has_reasons(predictor, rule):
-        raise InputError(f"explain: {os.fspath(run)} has no taxonomy, so answers have no path; leave it out.")
+        raise InputError(
+            f"explain: {os.fspath(run)} has no taxonomy, so answers have no path; leave it out, or pass costs to compare."
+        )
     parts = read_unlabeled(inputs, shape=predictor.shape, samples=predictor.samples, on_error=on_error)
     further = [KIND, *([WHY] if explain else []), *(f"p_{name}" for name in predictor.classes if all_probs)]
     columns = [*FIELDS, *further]
