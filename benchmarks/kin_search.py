@@ -2,6 +2,8 @@
 
     python benchmarks/kin_search.py --seeds 3 --workers 2 --output results/search/kin-text-head.json
     python benchmarks/kin_search.py --seeds 3 --workers 8 --network plain --output results/search/kin-texts.json
+    python benchmarks/kin_search.py --seeds 3 --workers 1 --variants means retrospection "retrospection, ancestors" \
+        "kin and retrospection" "kin and retrospection, tau 2" --output results/search/kin-retrospection.json
 
 A sixth of the training texts is decided, a twentieth fits the temperature, and a head with one hidden layer trains on the
 rest. The network is that of the plans, or a plain one without batch normalization. Decisions are those of least expected
@@ -20,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from labelkin import Kin, LabelSmoothing, OneHot
+from labelkin import Kin, LabelSmoothing, OneHot, Retrospection
 from labelkin.data import Dataset, load
 from labelkin.models import build
 
@@ -41,7 +43,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "means, momentum .97": {"momentum": 0.97},
     "means, tau 3, ancestors .2": {"tau": 3.0, "ancestors": 0.2},
     "means, alpha 1": {"alpha": 1.0},
+    "retrospection": {},
+    "retrospection, ancestors": {"ancestors": 0.1},
+    "kin and retrospection": {},
+    "kin and retrospection, tau 2": {},
 }
+TOGETHER = {"kin and retrospection": 5.0, "kin and retrospection, tau 2": 2.0}  # the temperature of earlier predictions
 BATCH, WIDTH, RATE = 128, 512, 2e-3
 TEMPERATURES = torch.exp(torch.linspace(-2, 1.5, 200))
 Job = tuple[str, str, int, str]  # set, variant, seed, network
@@ -51,6 +58,27 @@ Job = tuple[str, str, int, str]  # set, variant, seed, network
 def read(name: str) -> Dataset:
     """Read a set; texts other than functions are encoded by MiniLM."""
     return load(name) if name == "stdlib" else load(name, encoder="minilm")
+
+
+class Together:
+    """Kin and retrospection: `(1 - b) kin + b tau^2 KL(p || softmax(z1 / tau))`.
+
+    p is the prediction for the sample one epoch earlier, at temperature tau. As in retrospection, b grows from 0 to .9.
+    """
+
+    def __init__(self, head: nn.Module, samples: int, tau: float) -> None:
+        self.head, self.tau = head, tau
+        self.earlier = torch.zeros(samples, head.num_classes)
+
+    def loss(self, features: Tensor, target: Tensor, rows: Tensor, share: float) -> Tensor:
+        outputs = self.head(features)
+        loss = self.head.loss(outputs, target)
+        if share:
+            log_probs = F.log_softmax(outputs.z1 / self.tau, -1)
+            moved = F.kl_div(log_probs, self.earlier[rows], reduction="none").sum(-1).sum() / len(rows)
+            loss = (1 - share) * loss + share * self.tau**2 * moved
+        self.earlier[rows] = torch.softmax(outputs.z1.detach() / self.tau, -1)
+        return loss
 
 
 def measure(job: Job) -> tuple[Job, dict[str, float]]:
@@ -75,15 +103,24 @@ def measure(job: Job) -> tuple[Job, dict[str, float]]:
         head: nn.Module = OneHot(data.classes, features=width)
     elif variant == "label smoothing":
         head = LabelSmoothing(data.classes, features=width)
+    elif variant.startswith("retrospection"):
+        tree = {"taxonomy": data.taxonomy} if VARIANTS[variant] else {}
+        head = Retrospection(data.classes, samples=n, features=width, **tree, **VARIANTS[variant])
     else:
         head = Kin(data.taxonomy, features=width, **VARIANTS[variant])
+    together = Together(head, n, TOGETHER[variant]) if variant in TOGETHER else None
     optimizer = torch.optim.Adam([*body.parameters(), *head.parameters()], lr=RATE)
     steps = SETS[name] * -(-len(trained) // BATCH)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    for _ in range(SETS[name]):
+    for epoch in range(SETS[name]):
+        head.begin_epoch(epoch, SETS[name])
         for rows in trained[torch.randperm(len(trained))].split(BATCH):
             optimizer.zero_grad()
-            head(body(inputs[rows]), targets[rows]).backward()
+            features = body(inputs[rows])
+            if together is None:
+                head(features, targets[rows], index=rows).backward()
+            else:
+                together.loss(features, targets[rows], rows, 0.9 * epoch / SETS[name]).backward()
             optimizer.step()
             schedule.step()
     body.eval(), head.eval()
